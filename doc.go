@@ -1,0 +1,25 @@
+// Package writ is the vocabulary of an execution server for AI agents: what a
+// principal, a run, a task, an approval and an event are, what makes each of
+// them valid, and the one error type. It does nothing: it opens no file, starts
+// no process and keeps no state. Every other package of the module speaks it.
+//
+// A tour of the module, from the ground up:
+//
+//   - lang says how a language becomes a command line.
+//   - policy decides, from Cedar files and identities: allow, hold or deny.
+//   - approval is the state machine of a held request; audit is the Merkle log
+//     of what happened; auth turns keys and sockets into principals.
+//   - sandbox makes a box with Bubblewrap and starts one run in it; sandbox/jail
+//     is the process that waits inside that box.
+//   - store is the only SQL, on SQLite and PostgreSQL.
+//   - runner keeps boxes ready and runs specs in them; it has no key and no
+//     database. remote is the wire between it and the gateway.
+//   - gateway is the one path: decide, hold, record, run, record.
+//   - task keeps what callers wait for: dispatch, watching, output.
+//   - rest and client are the two ends of the HTTP API.
+//   - config is the file; cmd/writ wires all of it and is the only package that
+//     knows everything.
+//
+// Types that cross a wire carry their JSON tags here, so that a run has one shape
+// on every wire. Times are UTC with millisecond precision.
+package writ

@@ -1,0 +1,112 @@
+package writ
+
+import "time"
+
+// EventType says what an event records.
+type EventType string
+
+// The events of a task, in the order of spec/01 §2 rule 6. A refused or denied
+// task ends with the event that says why.
+const (
+	EventTaskRefused       EventType = "task.refused"       // malformed: nothing else is stored of it
+	EventTaskReceived      EventType = "task.received"      //
+	EventTaskDecided       EventType = "task.decided"       // identity, scope and policy: allow, hold or deny
+	EventApprovalRequested EventType = "approval.requested" //
+	EventApprovalVoted     EventType = "approval.voted"     // one vote of several, or a refused attempt to vote
+	EventApprovalDecided   EventType = "approval.decided"   // granted, denied, expired or cancelled
+	EventTaskQueued        EventType = "task.queued"        // granted, and waits to start
+	EventAgentStarted      EventType = "agent.started"      // a gateway claimed the task
+	EventToolInvoked       EventType = "tool.invoked"       // the intent: durable before anything starts
+	EventToolResult        EventType = "tool.result"        // what the runner reported
+	EventAgentFinished     EventType = "agent.finished"     // the task's terminal state after a run
+	EventTaskCancelled     EventType = "task.cancelled"     // asked for, by whom
+	EventBodiesDeleted     EventType = "task.bodies_deleted"
+)
+
+// The events of the server.
+const (
+	EventAuthRefused    EventType = "auth.refused"
+	EventKeyCreated     EventType = "key.created"
+	EventKeyRevoked     EventType = "key.revoked"
+	EventOperatorAdded  EventType = "operator.added"
+	EventPolicyLoaded   EventType = "policy.loaded"
+	EventServerStarted  EventType = "server.started"
+	EventServerRecovers EventType = "server.recovered"
+)
+
+// Event is one line of the audit log. It holds ids, digests, sizes and reasons,
+// never code, output or a secret. Seq and Time are set when it is appended.
+type Event struct {
+	Seq      int64      `json:"seq"` // from 0, without gaps, the order of the log whatever the clock did
+	Time     time.Time  `json:"time"`
+	Type     EventType  `json:"type"`
+	Tenant   Tenant     `json:"tenant,omitempty"`
+	Task     TaskID     `json:"task,omitempty"`
+	Approval ApprovalID `json:"approval,omitempty"`
+	Actor    Ref        `json:"actor,omitzero"` // who did it; zero means the server itself
+	Data     EventData  `json:"data,omitzero"`
+}
+
+// EventData is what an event says beside its type. Each type uses some fields.
+type EventData struct {
+	Reason   string     `json:"reason,omitempty"`
+	Key      string     `json:"key,omitempty"` // the caller's own name for the task
+	Identity IdentityID `json:"identity,omitempty"`
+	Role     string     `json:"role,omitempty"`
+	State    TaskState  `json:"state,omitempty"`
+	RetryOf  TaskID     `json:"retry_of,omitempty"`
+
+	Language  Language `json:"language,omitempty"`
+	Spec      Digest   `json:"spec,omitempty"`
+	Code      Digest   `json:"code,omitempty"`
+	CodeBytes int64    `json:"code_bytes,omitempty"`
+	Args      int      `json:"args,omitempty"` // how many
+	Inputs    int      `json:"inputs,omitempty"`
+	Limits    Limits   `json:"limits,omitzero"`
+	Clamped   []string `json:"clamped,omitempty"`
+
+	Effect Effect        `json:"effect,omitempty"`
+	Rules  []Rule        `json:"rules,omitempty"`
+	Policy Digest        `json:"policy,omitempty"`
+	Need   *Need         `json:"need,omitempty"`
+	Status ApprovalState `json:"status,omitempty"` // of the approval
+	Votes  []Vote        `json:"votes,omitempty"`
+	Binds  Digest        `json:"binds,omitempty"` // Approval.Digest
+
+	Outcome   Outcome      `json:"outcome,omitempty"`
+	Started   *bool        `json:"started,omitempty"`
+	ExitCode  *int         `json:"exit_code,omitempty"`
+	Signal    string       `json:"signal,omitempty"`
+	Stdout    *OutputFacts `json:"stdout,omitempty"`
+	Stderr    *OutputFacts `json:"stderr,omitempty"`
+	WallMS    int64        `json:"wall_ms,omitempty"`
+	CPUMS     int64        `json:"cpu_ms,omitempty"`
+	PeakBytes int64        `json:"peak_bytes,omitempty"`
+	Sandbox   *Enforcement `json:"sandbox,omitempty"`
+
+	Subject string `json:"subject,omitempty"` // of key and operator events: whose
+	Count   int64  `json:"count,omitempty"`
+}
+
+// OutputFacts are an output's digest and sizes without its bytes.
+type OutputFacts struct {
+	Bytes     int64  `json:"bytes"`
+	Kept      int64  `json:"kept"`
+	Truncated bool   `json:"truncated,omitempty"`
+	SHA256    Digest `json:"sha256"`
+}
+
+// Facts is what a record may keep of o.
+func (o Output) Facts() *OutputFacts {
+	return &OutputFacts{Bytes: o.Bytes, Kept: o.Kept, Truncated: o.Truncated, SHA256: o.SHA256}
+}
+
+// EventFilter narrows a list of events. Zero fields do not narrow. Events are
+// listed in the order of the log, from After+1 on.
+type EventFilter struct {
+	Tenant Tenant
+	Task   TaskID
+	Types  []EventType
+	After  int64 // the last Seq already seen; -1 for none
+	Limit  int
+}
