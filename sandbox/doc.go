@@ -1,0 +1,2 @@
+// Package sandbox runs one program in one box.
+package sandbox
