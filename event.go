@@ -110,3 +110,14 @@ type EventFilter struct {
 	After  int64 // the last Seq already seen; -1 for none
 	Limit  int
 }
+
+// Record is an event as the log stores it. Data is what was signed: the event's
+// JSON, one line, exactly the bytes that were appended. The other fields repeat
+// what a store finds records by; verification compares them with Data.
+type Record struct {
+	Seq    int64
+	Type   EventType
+	Tenant Tenant
+	Task   TaskID
+	Data   []byte
+}
