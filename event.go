@@ -25,13 +25,14 @@ const (
 
 // The events of the server.
 const (
-	EventAuthRefused    EventType = "auth.refused"
-	EventKeyCreated     EventType = "key.created"
-	EventKeyRevoked     EventType = "key.revoked"
-	EventOperatorAdded  EventType = "operator.added"
-	EventPolicyLoaded   EventType = "policy.loaded"
-	EventServerStarted  EventType = "server.started"
-	EventServerRecovers EventType = "server.recovered"
+	EventAuthRefused      EventType = "auth.refused"
+	EventKeyCreated       EventType = "key.created"
+	EventKeyRevoked       EventType = "key.revoked"
+	EventOperatorAdded    EventType = "operator.added"
+	EventOperatorDisabled EventType = "operator.disabled"
+	EventPolicyLoaded     EventType = "policy.loaded"
+	EventServerStarted    EventType = "server.started"
+	EventServerRecovers   EventType = "server.recovered"
 )
 
 // Event is one line of the audit log. It holds ids, digests, sizes and reasons,

@@ -1,0 +1,327 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ"
+	"writ/approval"
+	"writ/store"
+)
+
+// launch carries a task in the background if it is queued. What cannot be carried,
+// since the gateway closes or the claim fails, stays queued for a later sweep.
+func (g *Gateway) launch(id writ.TaskID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	g.work.Go(func() {
+		if err := g.carry(id); err != nil {
+			g.slog.Error("task was not carried", "task", id, "err", err)
+		}
+	})
+}
+
+// Do is what a job of the store asks for: to carry a task whose own request did
+// not live to, or to expire an approval. It does nothing when that was done
+// before. It returns at once; a task that is launched may still wait for a slot.
+func (g *Gateway) Do(ctx context.Context, j store.Job) error {
+	switch j.Kind {
+	case store.JobDispatch:
+		g.launch(j.Task)
+		return nil
+	case store.JobExpire:
+		return g.Expire(ctx, j.Approval)
+	}
+	return fmt.Errorf("job of unknown kind %q", j.Kind)
+}
+
+// carry waits for a slot, then claims, runs and records one task. When the gateway
+// closes first the task stays queued.
+func (g *Gateway) carry(id writ.TaskID) error {
+	if !g.acquire() {
+		return nil
+	}
+	defer func() { <-g.slots }()
+	ctx, cancel := context.WithCancelCause(g.ctx)
+	defer cancel(nil)
+	// Before the claim commits, so that whoever sees the task running can cancel it.
+	g.mu.Lock()
+	if _, twice := g.live[id]; twice {
+		g.mu.Unlock()
+		return nil
+	}
+	g.live[id] = cancel
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		delete(g.live, id)
+		g.mu.Unlock()
+	}()
+
+	t, spec, err := g.claim(ctx, id)
+	if err != nil || t.State != writ.TaskRunning {
+		return err
+	}
+	res := g.run(ctx, t, spec)
+	// Not ctx: the outcome of a cancelled run is recorded too.
+	return g.finish(context.WithoutCancel(ctx), t, res)
+}
+
+// acquire takes a slot; false means that the gateway closes.
+func (g *Gateway) acquire() bool {
+	g.mu.Lock()
+	g.waiting++
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		g.waiting--
+		g.mu.Unlock()
+	}()
+	select {
+	case <-g.closing:
+		return false
+	default:
+	}
+	select {
+	case g.slots <- struct{}{}:
+		return true
+	case <-g.closing:
+		return false
+	}
+}
+
+// full reports whether the backlog holds no more.
+func (g *Gateway) full() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting >= g.opt.Backlog
+}
+
+// claim moves a queued task to running and records the intent, in one
+// transaction; or, when the rules have moved since it was decided, to where they
+// say. A task that is not queued any more is answered as it stands.
+func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec writ.RunSpec, err error) {
+	moved := false
+	err = g.db.Update(ctx, func(tx *store.Tx) error {
+		moved = false
+		if t, err = tx.Task(ctx, id); err != nil || t.State != writ.TaskQueued {
+			return err
+		}
+		if spec, err = getSpec(ctx, tx, t); err != nil {
+			return err
+		}
+		a, err := approvalOf(ctx, tx, t)
+		if err != nil {
+			return err
+		}
+		moved = true
+		d := g.decideAgain(t, spec)
+		switch {
+		case d.Effect == writ.Deny:
+			return g.denyNow(ctx, tx, &t, a, d)
+		case d.Effect == writ.Hold && (a == nil || a.Policy != d.Policy):
+			return g.holdAgain(ctx, tx, &t, a, d)
+		}
+		return g.begin(ctx, tx, &t, spec, a, d)
+	})
+	if err == nil && moved {
+		g.watch.Changed(t)
+	}
+	return t, spec, err
+}
+
+// decideAgain asks the rules in force now. The requester's rights beyond its name
+// are not kept with the task, so rules see it without roles.
+func (g *Gateway) decideAgain(t writ.Task, spec writ.RunSpec) writ.Decision {
+	o := order{task: t, spec: &spec, now: writ.Now(), who: writ.Principal{Kind: t.Requester.Kind, ID: t.Requester.ID, Tenant: t.Tenant}}
+	o.as, o.known = g.identities[t.Identity]
+	if o.known && o.as.Tenant != t.Tenant {
+		o.known = false
+	}
+	return g.decide(o)
+}
+
+// begin records the intent: from here on the task may have started.
+func (g *Gateway) begin(ctx context.Context, tx *store.Tx, t *writ.Task, spec writ.RunSpec, a *writ.Approval, d writ.Decision) error {
+	var binds writ.Digest
+	if a != nil {
+		binds = a.Digest
+		if err := approval.Resume(a); err != nil {
+			return err
+		}
+		if err := approval.Consume(a); err != nil {
+			return err
+		}
+		if err := swapApproval(ctx, tx, *a, writ.ApprovalQueued); err != nil {
+			return err
+		}
+	}
+	now := writ.Now()
+	t.State, t.Started, t.Updated, t.Owner = writ.TaskRunning, &now, now, g.opt.Owner
+	if err := swapTask(ctx, tx, *t, writ.TaskQueued); err != nil {
+		return err
+	}
+	return g.record(ctx, tx,
+		event(*t, writ.EventAgentStarted, writ.EventData{Identity: t.Identity, Role: t.Role}),
+		invoked(*t, spec, d.Policy, binds))
+}
+
+// denyNow ends a queued task that the rules in force do not allow any more.
+func (g *Gateway) denyNow(ctx context.Context, tx *store.Tx, t *writ.Task, a *writ.Approval, d writ.Decision) error {
+	if a != nil {
+		if err := g.voidApproval(ctx, tx, a, d.Reason); err != nil {
+			return err
+		}
+	}
+	end(t, writ.TaskDenied, d.Reason)
+	t.Rules = d.Rules
+	if err := swapTask(ctx, tx, *t, writ.TaskQueued); err != nil {
+		return err
+	}
+	return g.record(ctx, tx, decided(*t, d))
+}
+
+// holdAgain asks a person (again): what was approved was approved under other
+// rules, or none asked for an approval before.
+func (g *Gateway) holdAgain(ctx context.Context, tx *store.Tx, t *writ.Task, old *writ.Approval, d writ.Decision) error {
+	if err := g.checkApprovers(ctx, tx, *t, &d); err != nil {
+		return err
+	}
+	if d.Effect == writ.Deny {
+		return g.denyNow(ctx, tx, t, old, d)
+	}
+	now := writ.Now()
+	next := approval.Request(*t, d, now, g.opt.ApprovalTTL)
+	if old != nil {
+		next.Replaces = old.ID
+		next.Reason = fmt.Sprintf("%s (asked again: the policy moved from %.12s to %.12s after %s was granted)", d.Reason, old.Policy, d.Policy, old.ID)
+		if err := g.voidApproval(ctx, tx, old, "the policy moved before the run started"); err != nil {
+			return err
+		}
+	}
+	t.State, t.Approval, t.Reason, t.Rules, t.Updated = writ.TaskHeld, next.ID, next.Reason, d.Rules, now
+	if err := swapTask(ctx, tx, *t, writ.TaskQueued); err != nil {
+		return err
+	}
+	if err := g.enqueue(ctx, tx, *t, next); err != nil {
+		return err
+	}
+	return g.record(ctx, tx, decided(*t, d), requested(next))
+}
+
+// run calls the runner and turns every way it can end into a result.
+func (g *Gateway) run(ctx context.Context, t writ.Task, spec writ.RunSpec) writ.Result {
+	res, err := g.runner.Run(ctx, string(t.ID), spec, t.Digest, func(c writ.Chunk) { g.watch.Output(t.ID, c) })
+	why, wasCancelled := errors.AsType[*cancelled](context.Cause(ctx))
+	if err != nil {
+		res = writ.Result{Outcome: writ.Failed, Started: false, Reason: "not started: " + writ.Message(err)}
+		if wasCancelled {
+			res.Outcome = writ.Killed
+		} else if writ.KindOf(err) == writ.Internal {
+			g.slog.Error("runner failed", "task", t.ID, "err", err)
+		}
+	}
+	if wasCancelled && res.Outcome == writ.Killed {
+		res.Reason = why.Error()
+	}
+	return res
+}
+
+// finish records the outcome. It tries for as long as the store may be restarting;
+// when it gives up the task stays running, and a later sweep calls it interrupted.
+func (g *Gateway) finish(ctx context.Context, t writ.Task, res writ.Result) error {
+	var err error
+	for wait := 50 * time.Millisecond; wait < 10*time.Second; wait *= 2 {
+		if err = g.recordOutcome(ctx, &t, res); err == nil || writ.KindOf(err) == writ.Conflict {
+			break
+		}
+		time.Sleep(wait)
+	}
+	if err != nil {
+		return fmt.Errorf("record outcome of %s: %w", t.ID, err)
+	}
+	g.watch.Changed(t)
+	g.slog.Info("run finished", "task", t.ID, "tenant", t.Tenant, "identity", t.Identity, "language", t.Language,
+		"outcome", res.Outcome, "started", res.Started, "wall_ms", res.WallMS)
+	return nil
+}
+
+func (g *Gateway) recordOutcome(ctx context.Context, t *writ.Task, res writ.Result) error {
+	return g.db.Update(ctx, func(tx *store.Tx) error {
+		end(t, res.Outcome.State(), res.Reason)
+		t.Result = facts(res)
+		if err := swapTask(ctx, tx, *t, writ.TaskRunning); err != nil {
+			return err
+		}
+		if res.Started {
+			if err := tx.PutBody(ctx, t.ID, store.BodyStdout, res.Stdout.Data()); err != nil {
+				return err
+			}
+			if err := tx.PutBody(ctx, t.ID, store.BodyStderr, res.Stderr.Data()); err != nil {
+				return err
+			}
+		}
+		return g.record(ctx, tx, reported(*t, res), finished(*t))
+	})
+}
+
+// facts is a result without the bytes of its outputs, which live apart and can be
+// deleted.
+func facts(r writ.Result) *writ.Result {
+	r.Stdout.Text, r.Stdout.Raw = "", nil
+	r.Stderr.Text, r.Stderr.Raw = "", nil
+	return &r
+}
+
+func end(t *writ.Task, s writ.TaskState, reason string) {
+	now := writ.Now()
+	t.State, t.Reason, t.Updated, t.Finished = s, reason, now, &now
+}
+
+// swapTask stores t if the stored task is still in state from.
+func swapTask(ctx context.Context, tx *store.Tx, t writ.Task, from ...writ.TaskState) error {
+	ok, err := tx.UpdateTask(ctx, t, from...)
+	if err == nil && !ok {
+		err = &writ.Error{Op: "update task", Kind: writ.Conflict, Msg: fmt.Sprintf("task %s is no longer %v", t.ID, from)}
+	}
+	return err
+}
+
+func swapApproval(ctx context.Context, tx *store.Tx, a writ.Approval, from ...writ.ApprovalState) error {
+	ok, err := tx.UpdateApproval(ctx, a, from...)
+	if err == nil && !ok {
+		err = &writ.Error{Op: "update approval", Kind: writ.Conflict, Msg: fmt.Sprintf("approval %s is no longer %v", a.ID, from)}
+	}
+	return err
+}
+
+// getSpec reads what was admitted and refuses it when it is not that any more.
+func getSpec(ctx context.Context, tx *store.Tx, t writ.Task) (writ.RunSpec, error) {
+	b, err := tx.Body(ctx, t.ID, store.BodySpec)
+	if err != nil {
+		return writ.RunSpec{}, fmt.Errorf("read spec of %s: %w", t.ID, err)
+	}
+	var spec writ.RunSpec
+	if err := json.Unmarshal(b, &spec); err != nil {
+		return writ.RunSpec{}, fmt.Errorf("decode spec of %s: %w", t.ID, err)
+	}
+	if d := spec.Digest(); d != t.Digest {
+		return writ.RunSpec{}, &writ.Error{Op: "read spec", Kind: writ.Conflict, Msg: fmt.Sprintf(
+			"the stored spec of task %s has digest %.12s, admitted was %.12s: it is not run", t.ID, d, t.Digest)}
+	}
+	return spec, nil
+}
+
+func approvalOf(ctx context.Context, tx *store.Tx, t writ.Task) (*writ.Approval, error) {
+	if t.Approval == "" {
+		return nil, nil
+	}
+	a, err := tx.Approval(ctx, t.Approval)
+	return &a, err
+}

@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"writ"
+	"writ/audit"
+	"writ/policy"
+	"writ/store"
+)
+
+// Runner executes specs in sandboxes.
+type Runner interface {
+	// Run blocks until the run is over; cancelling ctx ends it. emit is called in
+	// order and never after Run returned. An error means that it is certain that no
+	// code was executed; otherwise the result says how it ended.
+	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error)
+}
+
+// Observer hears of what changes, after it was committed. Its methods must not
+// block.
+type Observer interface {
+	Changed(writ.Task)
+	Output(writ.TaskID, writ.Chunk)
+}
+
+// Options are the gateway's settings. All are required.
+type Options struct {
+	Owner       string        // names this gateway among those on one database
+	Defaults    writ.Limits   // of a run that asks for nothing
+	Max         writ.Limits   // of any run
+	ApprovalTTL time.Duration // how long a held request waits for a person
+	Slots       int           // runs under way at one time
+	Backlog     int           // queued tasks that may wait for a slot; one more is refused as exhausted
+	Identities  []writ.Identity
+}
+
+// Gateway is the one path. It is safe for concurrent use. Close it before its
+// store, its runner and its log.
+type Gateway struct {
+	db         *store.DB
+	runner     Runner
+	log        *audit.Log
+	watch      Observer
+	slog       *slog.Logger
+	opt        Options
+	identities map[writ.IdentityID]writ.Identity
+	rules      atomic.Pointer[policy.Set]
+
+	slots   chan struct{} // one token for each run under way
+	closing chan struct{} // closed when nothing more may be claimed
+
+	ctx    context.Context // ends when Close gives up waiting; parent of every run
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool                                    // guarded by mu; no run is launched once it is set
+	waiting int                                     // guarded by mu; launched tasks that have no slot yet
+	live    map[writ.TaskID]context.CancelCauseFunc // guarded by mu; tasks that this gateway carries now
+}
+
+// New is a gateway that decides with rules. It starts nothing by itself: call
+// Sweep to settle what an earlier process left.
+func New(db *store.DB, runner Runner, log *audit.Log, rules *policy.Set, watch Observer, logger *slog.Logger, opt Options) *Gateway {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	g := &Gateway{
+		db: db, runner: runner, log: log, watch: watch, slog: logger, opt: opt,
+		identities: make(map[writ.IdentityID]writ.Identity, len(opt.Identities)),
+		slots:      make(chan struct{}, opt.Slots),
+		closing:    make(chan struct{}),
+		ctx:        ctx, cancel: cancel,
+		live: map[writ.TaskID]context.CancelCauseFunc{},
+	}
+	for _, id := range opt.Identities {
+		g.identities[id.ID] = id
+	}
+	g.rules.Store(rules)
+	return g
+}
+
+// Policy is the set in force.
+func (g *Gateway) Policy() *policy.Set { return g.rules.Load() }
+
+// SetPolicy puts another set in force, for what is decided from now on, also for
+// tasks that wait. The change is recorded first; when that fails the old set stays.
+func (g *Gateway) SetPolicy(ctx context.Context, by writ.Principal, rules *policy.Set) error {
+	err := g.db.Update(ctx, func(tx *store.Tx) error {
+		return g.record(ctx, tx, writ.Event{
+			Type: writ.EventPolicyLoaded, Tenant: by.Tenant, Actor: by.Ref(),
+			Data: writ.EventData{Policy: rules.Version()},
+		})
+	})
+	if err == nil {
+		g.rules.Store(rules)
+	}
+	return err
+}
+
+// Identity is the registered identity of that name as it is in force now.
+func (g *Gateway) Identity(id writ.IdentityID) (writ.Identity, bool) {
+	i, ok := g.identities[id]
+	return i, ok
+}
+
+// record appends events in the caller's transaction.
+func (g *Gateway) record(ctx context.Context, tx *store.Tx, events ...writ.Event) error {
+	_, err := g.log.Append(ctx, tx, events...)
+	return err
+}
+
+// Close stops launching runs and waits for those under way; queued tasks stay
+// queued and are carried after the next start. When ctx ends first the runs
+// are cancelled, which ends and records them as killed. The store must stay
+// open until Close returns.
+func (g *Gateway) Close(ctx context.Context) {
+	g.mu.Lock()
+	if !g.closed {
+		g.closed = true
+		close(g.closing)
+	}
+	g.mu.Unlock()
+	done := make(chan struct{})
+	go func() { g.work.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		g.cancel(&cancelled{reason: "the server stopped"})
+		<-done
+	}
+	g.cancel(nil)
+}

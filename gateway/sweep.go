@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ"
+	"writ/store"
+)
+
+// How often a gateway says that it lives, and for how long that is believed.
+const (
+	beat     = 5 * time.Second
+	leaseFor = 30 * time.Second
+)
+
+// sweepPage bounds one transaction's work of a sweep.
+const sweepPage = 100
+
+// Sweep settles what time and crashes leave: a task that runs under a gateway
+// that is gone ends interrupted, an approval whose time is over expires, and a
+// queued task that nobody carries is launched. first is true for the sweep before
+// anything else of this process ran: what this owner's name is on is then gone too.
+func (g *Gateway) Sweep(ctx context.Context, first bool) error {
+	if err := g.beat(ctx); err != nil {
+		return err
+	}
+	return errors.Join(g.interruptLost(ctx, first), g.expireDue(ctx), g.launchQueued(ctx, first))
+}
+
+// Watch sweeps until ctx ends. Jobs do the same sooner; this is for what a job
+// was lost for.
+func (g *Gateway) Watch(ctx context.Context) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := g.Sweep(ctx, false); err != nil && ctx.Err() == nil {
+			g.slog.Error("sweep", "err", err)
+		}
+	}
+}
+
+func (g *Gateway) beat(ctx context.Context) error {
+	return g.db.Update(ctx, func(tx *store.Tx) error {
+		return tx.Beat(ctx, g.opt.Owner, writ.Now().Add(leaseFor))
+	})
+}
+
+// interruptLost ends the running tasks of gateways that are gone.
+func (g *Gateway) interruptLost(ctx context.Context, first bool) error {
+	var lost []writ.Task
+	err := g.db.View(ctx, func(tx *store.Tx) error {
+		running, err := tx.Running(ctx, "")
+		if err != nil {
+			return err
+		}
+		alive, err := tx.Alive(ctx, writ.Now())
+		if err != nil {
+			return err
+		}
+		for _, t := range running {
+			if gone := !alive[t.Owner]; gone || first && t.Owner == g.opt.Owner {
+				lost = append(lost, t)
+			}
+		}
+		return nil
+	})
+	for _, t := range lost {
+		err = errors.Join(err, g.interrupt(ctx, t))
+	}
+	return err
+}
+
+func (g *Gateway) interrupt(ctx context.Context, t writ.Task) error {
+	res := writ.Result{
+		Outcome: writ.Interrupted, Started: true,
+		Reason: "the server stopped while it ran; it may have done part of its work and is not started again",
+	}
+	err := g.recordOutcome(ctx, &t, res)
+	if writ.KindOf(err) == writ.Conflict {
+		return nil // settled meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("interrupt %s: %w", t.ID, err)
+	}
+	g.watch.Changed(t)
+	g.slog.Warn("run interrupted", "task", t.ID, "owner", t.Owner)
+	return nil
+}
+
+func (g *Gateway) expireDue(ctx context.Context) error {
+	var due []writ.Approval
+	err := g.db.View(ctx, func(tx *store.Tx) (err error) {
+		due, err = tx.DueApprovals(ctx, writ.Now(), sweepPage)
+		return err
+	})
+	for _, a := range due {
+		err = errors.Join(err, g.Expire(ctx, a.ID))
+	}
+	return err
+}
+
+// launchQueued carries queued tasks that nobody carries: at the first sweep all of
+// them, later those that have waited for longer than a claim takes.
+func (g *Gateway) launchQueued(ctx context.Context, first bool) error {
+	var queued []writ.Task
+	err := g.db.View(ctx, func(tx *store.Tx) (err error) {
+		queued, _, err = tx.Tasks(ctx, writ.TaskFilter{States: []writ.TaskState{writ.TaskQueued}, Page: writ.Page{Limit: sweepPage}})
+		return err
+	})
+	for _, t := range queued {
+		if first || time.Since(t.Updated) > leaseFor {
+			g.launch(t.ID)
+		}
+	}
+	return err
+}
