@@ -1,0 +1,137 @@
+package audit
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"writ"
+)
+
+const (
+	maxSize      = 1 << 53 // beyond it a size is not exact in JSON, and no log gets there
+	maxNoteBytes = 16 << 10
+)
+
+// checkpoint is the text of a signed note: which log, how many records, which root.
+type checkpoint struct {
+	origin string
+	size   int64
+	root   tlog.Hash
+}
+
+func (c checkpoint) text() string {
+	return fmt.Sprintf("%s\n%d\n%s\n", c.origin, c.size, c.root)
+}
+
+// public is c as it is shown, with the note that signs it.
+func (c checkpoint) public(signed string) writ.Checkpoint {
+	return writ.Checkpoint{Size: c.size, Root: writ.Digest(hex.EncodeToString(c.root[:])), Note: signed}
+}
+
+// parseCheckpoint reads the text of a note. Lines after the third are allowed, as
+// in every transparency log, and mean nothing here.
+func parseCheckpoint(text string) (checkpoint, error) {
+	lines := strings.SplitN(text, "\n", 4)
+	if len(lines) < 4 || lines[0] == "" {
+		return checkpoint{}, errors.New("a checkpoint has three lines: origin, size and root")
+	}
+	size, err := strconv.ParseInt(lines[1], 10, 64)
+	if err != nil || size < 0 || size > maxSize || lines[1] != strconv.FormatInt(size, 10) {
+		return checkpoint{}, fmt.Errorf("the size of a checkpoint is a number from 0 to 2^53, not %.30q", lines[1])
+	}
+	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
+	if err != nil || len(root) != tlog.HashSize {
+		return checkpoint{}, fmt.Errorf("the root of a checkpoint is 32 bytes in base64, not %.60q", lines[2])
+	}
+	return checkpoint{origin: lines[0], size: size, root: tlog.Hash(root)}, nil
+}
+
+// unverified is what the text of a signed note says, whoever signed it.
+func unverified(signed string) (checkpoint, error) {
+	i := strings.LastIndex(signed, "\n\n")
+	if i < 0 || len(signed) > maxNoteBytes {
+		return checkpoint{}, errors.New("not a signed note")
+	}
+	return parseCheckpoint(signed[:i+1])
+}
+
+// Faults of a signed note that openCheckpoint tells apart.
+var (
+	errMalformed = errors.New("it is not a signed checkpoint")
+	errOther     = errors.New("it is of another log: this log's key did not sign it")
+	errSignature = errors.New("its signature is bad: the text was changed after it was signed")
+)
+
+// openCheckpoint reads a signed note and checks that v signed it. Its error wraps
+// one of the three above.
+func openCheckpoint(signed string, v note.Verifier) (checkpoint, error) {
+	if len(signed) > maxNoteBytes {
+		return checkpoint{}, fmt.Errorf("%w: %d bytes are too many", errMalformed, len(signed))
+	}
+	n, err := note.Open([]byte(signed), note.VerifierList(v))
+	if err != nil {
+		if _, ok := errors.AsType[*note.UnverifiedNoteError](err); ok {
+			return checkpoint{}, errOther
+		}
+		if _, ok := errors.AsType[*note.InvalidSignatureError](err); ok {
+			return checkpoint{}, errSignature
+		}
+		return checkpoint{}, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	for _, s := range n.Sigs {
+		// note decodes leniently, and one signature must have one spelling.
+		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
+			return checkpoint{}, fmt.Errorf("%w: %w", errSignature, err)
+		}
+	}
+	c, err := parseCheckpoint(n.Text)
+	if err != nil {
+		return checkpoint{}, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	if c.origin != v.Name() {
+		return checkpoint{}, fmt.Errorf("%w (it says %.80q)", errOther, c.origin)
+	}
+	return c, nil
+}
+
+// Head is the log's signed head as it is stored, not verified. It is NotFound when
+// nothing was ever appended.
+func Head(ctx context.Context, src Source) (writ.Checkpoint, error) {
+	c, signed, err := storedHead(ctx, src)
+	if err != nil {
+		return writ.Checkpoint{}, err
+	}
+	return c.public(signed), nil
+}
+
+func storedHead(ctx context.Context, src Source) (checkpoint, string, error) {
+	size, signed, err := src.LogHead(ctx)
+	if err != nil {
+		return checkpoint{}, "", fmt.Errorf("read the head of the audit log: %w", err)
+	}
+	if size == 0 && signed == "" {
+		return checkpoint{}, "", &writ.Error{Kind: writ.NotFound, Op: "read the head of the audit log", Msg: "the audit log is empty: there is no checkpoint yet"}
+	}
+	c, err := unverified(signed)
+	if err == nil && c.size != size {
+		err = fmt.Errorf("the head signs %d records, the store says %d", c.size, size)
+	}
+	if err != nil {
+		return checkpoint{}, "", damaged("read the head of the audit log", err)
+	}
+	return c, signed, nil
+}
+
+// damaged is the error of everything that meets a log that does not hold together.
+func damaged(op string, err error) error {
+	return &writ.Error{Kind: writ.Unavailable, Op: op, Err: err,
+		Msg: "the audit log is damaged: run \"writ audit verify\" to see where"}
+}
