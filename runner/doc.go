@@ -1,0 +1,15 @@
+// Package runner makes admitted specs happen: it finds the interpreter, waits for
+// a slot, takes a box, places the code in it, runs it once and reports how that
+// ended.
+//
+// It promises that no code runs outside a box, that a box runs once, that an id
+// runs at most once, that what runs has the digest it was approved with, and that
+// nobody waits without a bound. It refuses to know who asked and whether they may:
+// it has no key, no policy and no database, and whoever can call it can run code.
+//
+// Invariants: an error from Run means that no code of the spec was executed; emit
+// is never called after Run has returned; when Close has returned nothing that the
+// runner started is left.
+//
+// A spec is hostile in everything but its digest, and so is all output of a run.
+package runner
