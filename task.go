@@ -93,6 +93,9 @@ func (r TaskRequest) Validate() error {
 	if r.Role != "" && !ValidName(r.Role) {
 		errs = append(errs, fmt.Errorf("role %q is not a name", r.Role))
 	}
+	if r.RetryOf != "" && !ValidName(string(r.RetryOf)) {
+		errs = append(errs, fmt.Errorf("retry_of %q is not the id of a task", r.RetryOf))
+	}
 	if len(r.Step) > MaxStepBytes || !utf8.ValidString(r.Step) || strings.IndexByte(r.Step, 0) >= 0 {
 		errs = append(errs, fmt.Errorf("step: want UTF-8 text of at most %d bytes", MaxStepBytes))
 	}

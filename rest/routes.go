@@ -1,0 +1,103 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"writ"
+)
+
+// routes is every operation of the API. openapi.yaml has the same; a test compares
+// them. stopping ends what waits.
+func (a *API) routes(stopping context.Context) []route {
+	return []route{
+		{http.MethodGet, "/healthz", true, a.health},
+		{http.MethodGet, "/openapi.yaml", true, a.openAPI},
+		{http.MethodGet, "/v1/status", false, a.status},
+		{http.MethodPost, "/v1/policy/explain", false, a.explain},
+
+		{http.MethodPost, "/v1/tasks", false, a.submitTask},
+		{http.MethodGet, "/v1/tasks", false, a.listTasks},
+		{http.MethodGet, "/v1/tasks/{id}", false, a.getTask},
+		{http.MethodGet, "/v1/tasks/{id}/spec", false, a.getSpec},
+		{http.MethodGet, "/v1/tasks/{id}/wait", false, until(stopping, a.waitTask)},
+		{http.MethodGet, "/v1/tasks/{id}/output", false, a.getOutput},
+		{http.MethodGet, "/v1/tasks/{id}/events", false, until(stopping, a.watchTask)},
+		{http.MethodPost, "/v1/tasks/{id}/cancel", false, a.cancelTask},
+		{http.MethodDelete, "/v1/tasks/{id}/bodies", false, a.deleteBodies},
+
+		{http.MethodGet, "/v1/approvals", false, a.listApprovals},
+		{http.MethodGet, "/v1/approvals/{id}", false, a.getApproval},
+		{http.MethodPost, "/v1/approvals/{id}/vote", false, a.vote},
+
+		{http.MethodGet, "/v1/audit/events", false, a.listEvents},
+		{http.MethodGet, "/v1/audit/checkpoint", false, a.checkpoint},
+		{http.MethodGet, "/v1/audit/verifier", false, a.verifier},
+		{http.MethodGet, "/v1/audit/proof/{seq}", false, a.prove},
+		{http.MethodPost, "/v1/audit/verify", false, a.verify},
+		{http.MethodGet, "/v1/audit/export", false, a.export},
+
+		{http.MethodPost, "/v1/keys", false, a.createKey},
+		{http.MethodGet, "/v1/keys", false, a.listKeys},
+		{http.MethodDelete, "/v1/keys/{id}", false, a.revokeKey},
+		{http.MethodPost, "/v1/operators", false, a.addOperator},
+		{http.MethodGet, "/v1/operators", false, a.listOperators},
+		{http.MethodDelete, "/v1/operators/{id}", false, a.disableOperator},
+	}
+}
+
+// until is h with a request whose context also ends with stopping. What then fails
+// is Unavailable: the client should ask again, after the restart.
+func until(stopping context.Context, h handler) handler {
+	return func(w *recorder, r *http.Request, who writ.Principal) error {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(stopping, cancel)()
+		err := h(w, r.WithContext(ctx), who)
+		if err != nil && stopping.Err() != nil {
+			return &writ.Error{Kind: writ.Unavailable, Msg: "the server is stopping: ask again", Err: err}
+		}
+		return err
+	}
+}
+
+func (a *API) health(w *recorder, _ *http.Request, _ writ.Principal) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n"))
+	return nil
+}
+
+func (a *API) openAPI(w *recorder, _ *http.Request, _ writ.Principal) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(document)
+	return nil
+}
+
+func (a *API) status(w *recorder, r *http.Request, _ writ.Principal) error {
+	s, err := a.Policy.Status(r.Context())
+	if err != nil {
+		return err
+	}
+	s.Active = full(s.Active)
+	return send(w, http.StatusOK, s)
+}
+
+func (a *API) explain(w *recorder, r *http.Request, who writ.Principal) error {
+	req, err := decode[writ.TaskRequest](w, r, maxSpecBody)
+	if err != nil {
+		return err
+	}
+	v, err := a.Policy.Explain(r.Context(), who, req)
+	if err != nil {
+		return err
+	}
+	return send(w, http.StatusOK, v)
+}
+
+// full is s as a list on the wire: never null.
+func full[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
