@@ -1,0 +1,237 @@
+package approval
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"writ"
+)
+
+const (
+	maxInputShown  = 64 << 10 // of one input
+	maxInputsShown = 1 << 20  // of all of them together
+	foldAt         = 160      // characters of one line; the rest goes below it
+)
+
+// Render is the text that an approver reads: who asks for what and why it is held,
+// then everything that will run. Arguments, environment, stdin and code are there
+// in full; an input is there in full when it is text and small, else by size and
+// digest, which says so. Sizes come before contents, so that nobody mistakes the
+// first screen for all of it.
+//
+// Every string goes through Visible. What came from outside stands behind a line
+// number or a label that it cannot forge, and long lines are folded rather than
+// left to run out of view.
+//
+// The text depends on its arguments only, and on nothing in them that changes while
+// the approval is pending: neither on votes nor on states. So its digest names what
+// was shown.
+func Render(task writ.Task, spec writ.RunSpec, a writ.Approval) string {
+	w := &page{}
+	w.about(task, a)
+	w.overview(task, spec)
+	for i, arg := range spec.Args {
+		w.quoted(fmt.Sprintf("argument %d", i+1), arg)
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
+		w.quoted("env "+oneLine(name), spec.Env[name])
+	}
+	if spec.Stdin != "" {
+		w.body("stdin", spec.Stdin)
+	}
+	w.inputs(spec.Inputs)
+	w.body("code", spec.Code)
+	return w.b.String()
+}
+
+// page is a text under construction.
+type page struct {
+	b strings.Builder
+}
+
+// field writes one labelled line, folded; nothing when value is empty.
+func (w *page) field(name, value string) {
+	if value == "" {
+		return
+	}
+	w.fold(label(name), oneLine(value))
+}
+
+// quoted writes one labelled line between quotes, also when value is empty.
+func (w *page) quoted(name, value string) {
+	w.fold(label(name), `"`+oneLine(value)+`"`)
+}
+
+func label(name string) string { return fmt.Sprintf("%-12s ", name) }
+
+func (w *page) about(t writ.Task, a writ.Approval) {
+	w.field("approval", string(a.ID))
+	w.field("replaces", string(a.Replaces))
+	w.field("task", string(t.ID))
+	w.field("key", t.Key)
+	w.field("retry of", string(t.RetryOf))
+	w.field("tenant", string(a.Tenant))
+	w.field("identity", string(a.Identity))
+	w.field("role", t.Role)
+	w.field("requester", a.Requester.String())
+	w.field("step", t.Step)
+	w.field("held because", a.Reason)
+	for _, r := range a.Rules {
+		w.field("rule", r.String())
+	}
+	w.field("policy", string(a.Policy))
+	need := fmt.Sprintf("%d grant(s)", a.Need.Grants)
+	if len(a.Need.Roles) > 0 {
+		need += " by operators with role " + strings.Join(a.Need.Roles, " and ")
+	}
+	if a.Need.Reason {
+		need += ", each with a reason"
+	}
+	w.field("needs", need)
+	w.field("asked", stamp(a.Created))
+	w.field("expires", stamp(a.Expires))
+	w.field("binds", string(a.Digest))
+}
+
+// overview says how much there is of everything before any of it is shown.
+func (w *page) overview(t writ.Task, s writ.RunSpec) {
+	w.b.WriteString("\n")
+	w.field("language", string(s.Language))
+	w.field("spec", string(s.Digest()))
+	w.field("code", sizes(s.Code))
+	if s.Stdin != "" {
+		w.field("stdin", sizes(s.Stdin))
+	}
+	w.field("arguments", fmt.Sprint(len(s.Args)))
+	w.field("environment", fmt.Sprintf("%d variable(s)", len(s.Env)))
+	w.field("inputs", fmt.Sprintf("%d file(s)", len(s.Inputs)))
+	w.field("limits", limits(s.Limits))
+	if len(t.Clamped) > 0 {
+		w.field("cut", "asked for more than the most of "+strings.Join(t.Clamped, ", "))
+	}
+	if n, where := writtenOut(s); n > 0 {
+		w.fold(label("CAUTION"), fmt.Sprintf("%d character(s) that do not show, or show as others, are written out as ⟦U+....⟧; the first is in %s", n, where))
+	}
+}
+
+// inputs shows the input files in the order of the spec.
+func (w *page) inputs(list []writ.Input) {
+	left := maxInputsShown
+	for _, in := range list {
+		title, content := "input "+oneLine(in.Path), string(in.Content)
+		if in.Exec {
+			title += " (executable)"
+		}
+		why := ""
+		switch {
+		case !text(content):
+			why = "not text"
+		case len(content) > maxInputShown:
+			why = fmt.Sprintf("larger than %d bytes", maxInputShown)
+		case len(content) > left:
+			why = fmt.Sprintf("the inputs before it fill the %d bytes that are shown of all together", maxInputsShown)
+		default:
+			left -= len(content)
+			w.body(title, content)
+			continue
+		}
+		w.fold("\n--- ", title+": "+sizes(content))
+		w.fold("       ! ", "not shown: "+why)
+	}
+}
+
+// body writes a content in full, every line of it behind its number.
+func (w *page) body(title, content string) {
+	w.fold("\n--- ", title+": "+sizes(content))
+	if content == "" {
+		return
+	}
+	whole, ended := strings.CutSuffix(content, "\n")
+	n := 0
+	for line := range strings.SplitSeq(whole, "\n") {
+		n++
+		w.fold(fmt.Sprintf("%6d | ", n), Visible(line))
+	}
+	if !ended {
+		w.b.WriteString("       ! no newline at the end\n")
+	}
+}
+
+// fold writes line behind prefix, and what is beyond foldAt characters below it.
+// What Visible wrote out is never split.
+func (w *page) fold(prefix, line string) {
+	w.b.WriteString(prefix)
+	for n := 0; line != ""; {
+		_, size := utf8.DecodeRuneInString(line)
+		chars := 1
+		if strings.HasPrefix(line, "⟦") {
+			size = strings.Index(line, "⟧") + len("⟧")
+			chars = utf8.RuneCountInString(line[:size])
+		}
+		if n += chars; n > foldAt {
+			w.b.WriteString("\n       > ")
+			n = chars
+		}
+		w.b.WriteString(line[:size])
+		line = line[size:]
+	}
+	w.b.WriteString("\n")
+}
+
+// text reports whether content can be shown as text.
+func text(content string) bool {
+	return utf8.ValidString(content) && strings.IndexByte(content, 0) < 0
+}
+
+func sizes(content string) string {
+	lines := strings.Count(content, "\n")
+	if content != "" && !strings.HasSuffix(content, "\n") {
+		lines++
+	}
+	return fmt.Sprintf("%d line(s), %d bytes, sha256 %s", lines, len(content), writ.DigestOf([]byte(content)))
+}
+
+func limits(l writ.Limits) string {
+	var parts []string
+	for _, f := range l.Fields() {
+		parts = append(parts, fmt.Sprintf("%s %d", f.Name, *f.Value))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writtenOut counts what Visible writes out of a spec, and says where the first of
+// it is, in the order of the text.
+func writtenOut(s writ.RunSpec) (n int, where string) {
+	count := func(what, content string, numbered bool) {
+		shown := Visible(content)
+		i := strings.Index(shown, "⟦")
+		if i < 0 {
+			return
+		}
+		if n == 0 {
+			where = what
+			if numbered {
+				where += fmt.Sprintf(" line %d", 1+strings.Count(shown[:i], "\n"))
+			}
+		}
+		n += strings.Count(shown, "⟦")
+	}
+	for i, arg := range s.Args {
+		count(fmt.Sprintf("argument %d", i+1), arg, false)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		count("env "+oneLine(name), s.Env[name], false)
+	}
+	count("stdin", s.Stdin, true)
+	for _, in := range s.Inputs {
+		count("the path of input "+oneLine(in.Path), in.Path, false)
+		if len(in.Content) <= maxInputShown && text(string(in.Content)) {
+			count("input "+oneLine(in.Path), string(in.Content), true)
+		}
+	}
+	count("code", s.Code, true)
+	return n, where
+}
