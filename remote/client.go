@@ -1,0 +1,182 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"writ"
+)
+
+// cancelWait is how long a runner may take to end a run that was cancelled.
+const cancelWait = 10 * time.Second
+
+// Client is a runner in another process. It is safe for concurrent use. It
+// connects when it is first used, and again after the connection was lost.
+type Client struct {
+	conn *grpc.ClientConn
+}
+
+// Dial makes a client of the runner on a unix socket, which need not be there yet.
+// The caller must close it.
+func Dial(socket string) (*Client, error) {
+	conn, err := grpc.NewClient("passthrough:///runner",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		}),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // the socket's folder and peer credentials guard it
+		grpc.WithDefaultCallOptions(
+			grpc.ForceCodec(codec{}),
+			grpc.MaxCallRecvMsgSize(MaxMessage),
+			grpc.MaxCallSendMsgSize(MaxMessage),
+		),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingWait, PermitWithoutStream: true}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("dial runner at %s: %w", socket, err)
+	}
+	return &Client{conn: conn}, nil
+}
+
+// Close ends the connection. Runs that are under way on it end as interrupted here
+// and as killed there.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Probe is the runner's Probe. When the runner cannot be reached the error is of
+// kind writ.Unavailable.
+func (c *Client) Probe(ctx context.Context) (writ.Enforcement, error) {
+	return call[writ.Enforcement](ctx, c, methodProbe)
+}
+
+// Languages is the runner's Languages. When the runner cannot be reached the error
+// is of kind writ.Unavailable.
+func (c *Client) Languages(ctx context.Context) ([]writ.LanguageStatus, error) {
+	return call[[]writ.LanguageStatus](ctx, c, methodLanguages)
+}
+
+func call[T any](ctx context.Context, c *Client, method string, opts ...grpc.CallOption) (T, error) {
+	var out, none T
+	var trailer metadata.MD
+	err := c.conn.Invoke(ctx, "/"+service+"/"+method, &empty{}, &out, append(opts, grpc.Trailer(&trailer))...)
+	if err == nil {
+		return out, nil
+	}
+	if given := fromStatus(method, err, trailer); given != nil {
+		return none, given
+	}
+	if ctx.Err() != nil {
+		return none, fmt.Errorf("call %s of the runner: %w", method, ctx.Err())
+	}
+	return none, unreachable(method, err)
+}
+
+// Run is the runner's Run, never repeated. Beside its outcomes there is one more:
+// when contact is lost after the order was sent and before an answer came, the
+// result is writ.Interrupted with Started true, without an error, since the code
+// may have been executed; the output that came before went to emit. When the
+// runner could not be reached at all, the error is of kind writ.Unavailable.
+func (c *Client) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
+	const op = "run"
+	// JSON would turn bytes that are not UTF-8 into others.
+	if err := spec.Validate(); err != nil {
+		return writ.Result{}, &writ.Error{Kind: writ.Invalid, Op: op, Msg: err.Error()}
+	}
+	// The stream outlives ctx: a run that is cancelled still has a result.
+	streamCtx, drop := context.WithCancel(context.WithoutCancel(ctx))
+	defer drop()
+	stop := context.AfterFunc(ctx, drop) // until the order is sent
+	stream, err := c.conn.NewStream(streamCtx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+service+"/"+methodRun)
+	if !stop() {
+		return unsent(), nil
+	}
+	if err != nil {
+		return writ.Result{}, unreachable(op, err)
+	}
+	if err := stream.SendMsg(&request{Run: &order{ID: id, Digest: digest, Spec: spec}}); err != nil && !errors.Is(err, io.EOF) {
+		// io.EOF: the stream is over, and receiving says why.
+		return interrupted(err), nil
+	}
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(over)
+	wg.Go(func() { cancelWith(ctx, over, stream, drop) })
+	return receive(op, stream, emit)
+}
+
+// cancelWith sends a cancel when ctx ends before over, and drops the stream when
+// that does not help.
+func cancelWith(ctx context.Context, over <-chan struct{}, stream grpc.ClientStream, drop func()) {
+	select {
+	case <-over:
+		return
+	case <-ctx.Done():
+	}
+	_ = stream.SendMsg(&request{Cancel: true}) // fails only when the stream is over
+	select {
+	case <-over:
+	case <-time.After(cancelWait):
+		drop()
+	}
+}
+
+// receive passes chunks to emit until the answer comes.
+func receive(op string, stream grpc.ClientStream, emit func(writ.Chunk)) (writ.Result, error) {
+	for {
+		var m reply
+		err := stream.RecvMsg(&m)
+		switch {
+		case err != nil:
+			if given := fromStatus(op, err, stream.Trailer()); given != nil {
+				return writ.Result{}, given
+			}
+			return interrupted(err), nil
+		case m.Result != nil && slices.Contains(writ.Outcomes, m.Result.Outcome):
+			return *m.Result, nil
+		case m.Chunk != nil && (m.Chunk.Stream == writ.Stdout || m.Chunk.Stream == writ.Stderr):
+			if emit != nil {
+				emit(*m.Chunk)
+			}
+		default:
+			return interrupted(errors.New("it sent a message that is none of the protocol")), nil
+		}
+	}
+}
+
+func unsent() writ.Result {
+	none := writ.NewOutput(nil, 0)
+	return writ.Result{Outcome: writ.Killed, Reason: "cancelled before it started", Stdout: none, Stderr: none}
+}
+
+func interrupted(err error) writ.Result {
+	none := writ.NewOutput(nil, 0)
+	return writ.Result{
+		Outcome: writ.Interrupted, Started: true, Stdout: none, Stderr: none,
+		Reason: "contact with the runner was lost before it said how the run ended: " + status.Convert(err).Message(),
+	}
+}
+
+func unreachable(op string, err error) error {
+	return &writ.Error{Kind: writ.Unavailable, Op: op, Msg: "the runner cannot be reached, so nothing was executed; try again later", Err: err}
+}

@@ -1,0 +1,79 @@
+package remote
+
+import (
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"writ"
+)
+
+// answerTrailer marks a status that the runner gave, apart from those that a
+// transport makes up.
+const answerTrailer = "writ-answer"
+
+// maxMessageBytes bounds an error's text: it travels as a header.
+const maxMessageBytes = 8 << 10
+
+// codeOf is the status code of an error's kind.
+func codeOf(k writ.Kind) codes.Code {
+	switch k {
+	case writ.Invalid:
+		return codes.InvalidArgument
+	case writ.Unauthenticated:
+		return codes.Unauthenticated
+	case writ.Denied:
+		return codes.PermissionDenied
+	case writ.NotFound:
+		return codes.NotFound
+	case writ.Conflict:
+		return codes.FailedPrecondition
+	case writ.Exhausted:
+		return codes.ResourceExhausted
+	case writ.Unavailable:
+		return codes.Unavailable
+	}
+	return codes.Internal
+}
+
+// kindOf is the inverse of codeOf. Every code that codeOf does not answer is
+// Internal.
+func kindOf(c codes.Code) writ.Kind {
+	for _, k := range writ.Kinds {
+		if codeOf(k) == c {
+			return k
+		}
+	}
+	return writ.Internal
+}
+
+// toStatus is err as it crosses the wire, and the trailer that must go with it.
+// The text of an internal error crosses too: the gateway's operator needs it, and
+// writ.Message keeps it from anybody else.
+func toStatus(err error) (error, metadata.MD) {
+	kind := writ.KindOf(err)
+	text := err.Error()
+	if kind != writ.Internal {
+		text = writ.Message(err)
+	}
+	if len(text) > maxMessageBytes {
+		text = string(writ.CutRune([]byte(text[:maxMessageBytes]))) + "..."
+	}
+	return status.Error(codeOf(kind), text), metadata.Pairs(answerTrailer, "1")
+}
+
+// fromStatus is the error that the runner gave, or nil when err comes from the
+// transport.
+func fromStatus(op string, err error, trailer metadata.MD) *writ.Error {
+	if len(trailer.Get(answerTrailer)) == 0 {
+		return nil
+	}
+	s := status.Convert(err)
+	kind := kindOf(s.Code())
+	if kind == writ.Internal {
+		return &writ.Error{Kind: kind, Op: op, Err: errors.New(s.Message())}
+	}
+	return &writ.Error{Kind: kind, Op: op, Msg: s.Message()}
+}

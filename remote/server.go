@@ -1,0 +1,118 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"writ"
+)
+
+// drainWait is how long calls under way may take to end once a server stops.
+const drainWait = 2 * time.Second
+
+// Serve answers calls to r on ln, a unix listener, from processes of uid. It owns
+// ln. When ctx ends it takes no more calls, gives those under way two seconds to
+// end, cancels the rest, waits for all of them and returns nil; any other return
+// is an error.
+func Serve(ctx context.Context, ln net.Listener, r Runner, uid uint32) error {
+	srv := grpc.NewServer(
+		grpc.ForceServerCodec(codec{}),
+		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.WaitForHandlers(true), // Stop returns when every run has ended
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
+	)
+	srv.RegisterService(description(), r)
+
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ownListener{ln, uid}) }() // ends with Stop
+	select {
+	case err := <-failed:
+		srv.Stop()
+		return fmt.Errorf("serve runner: %w", err)
+	case <-ctx.Done():
+	}
+	drained := make(chan struct{})
+	go func() { defer close(drained); srv.GracefulStop() }() // ends with Stop
+	select {
+	case <-drained:
+	case <-time.After(drainWait):
+		srv.Stop()
+		<-drained
+	}
+	<-failed
+	return nil
+}
+
+// description is the service as doc.go specifies it.
+func description() *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: service,
+		HandlerType: (*Runner)(nil),
+		Methods: []grpc.MethodDesc{
+			{MethodName: methodProbe, Handler: unary(Runner.Probe)},
+			{MethodName: methodLanguages, Handler: unary(Runner.Languages)},
+		},
+		Streams: []grpc.StreamDesc{
+			{StreamName: methodRun, Handler: serveRun, ServerStreams: true, ClientStreams: true},
+		},
+	}
+}
+
+// unary is the handler of a method without a request.
+func unary[T any](call func(Runner, context.Context) (T, error)) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		if err := decode(&empty{}); err != nil {
+			return nil, err
+		}
+		out, err := call(srv.(Runner), ctx)
+		if err != nil {
+			st, trailer := toStatus(err)
+			if err := grpc.SetTrailer(ctx, trailer); err != nil {
+				return nil, err
+			}
+			return nil, st
+		}
+		return &out, nil
+	}
+}
+
+// serveRun is the handler of Run.
+func serveRun(srv any, stream grpc.ServerStream) error {
+	var first request
+	if err := stream.RecvMsg(&first); err != nil {
+		return err
+	}
+	if first.Run == nil {
+		return status.Error(codes.InvalidArgument, "the first message of Run must be the order")
+	}
+	ctx, cancel := context.WithCancel(stream.Context()) // ends with the connection
+	defer cancel()
+	go func() { // ends with the stream, which ends when this handler returns
+		var later request
+		for stream.RecvMsg(&later) == nil {
+			if later.Cancel {
+				cancel()
+			}
+		}
+	}()
+
+	emit := func(c writ.Chunk) {
+		_ = stream.SendMsg(&reply{Chunk: &c}) // fails only with the connection, which ends ctx
+	}
+	res, err := srv.(Runner).Run(ctx, first.Run.ID, first.Run.Spec, first.Run.Digest, emit)
+	if err != nil {
+		st, trailer := toStatus(err)
+		stream.SetTrailer(trailer)
+		return st
+	}
+	return stream.SendMsg(&reply{Result: &res})
+}
