@@ -1,0 +1,21 @@
+// Package auth turns credentials into principals: the API keys of identities and
+// operators, and the user behind a unix socket.
+//
+// A key is a token "writ_ID_SECRET": ID is 16 characters that name the key and are
+// not secret, SECRET is 32 random bytes in base64url. Only the SHA-256 of SECRET is
+// kept, so the token is shown once, when the key is made. 256 random bits need no
+// salt and no slow hash, and cannot be guessed at any rate.
+//
+// It promises that a principal comes only from a live key of a live subject, with
+// the rights that the subject has now; that a caller cannot tell why a token was
+// refused; and that neither a token nor a part of SECRET is in any error. It refuses
+// to know where keys and subjects are kept (Keys, Subjects), what a principal may
+// do, and HTTP.
+//
+// Failures are limited per key id in fixed memory: beyond the limit they are
+// answered Exhausted instead of Unauthenticated, and cause no record. The right
+// secret is accepted all the same, since ids are not secret: else whoever knows an
+// operator's could lock them out of denying what they must deny.
+//
+// Hostile input: tokens.
+package auth
