@@ -204,7 +204,7 @@ func TestProofsHoldOfflineAndNothingElseDoes(t *testing.T) {
 	l, m := newLog(t, "writ.example"), newMemory()
 	add(t, l, m, events(13)...)
 	for seq := range int64(13) {
-		p, err := audit.Prove(t.Context(), m, seq)
+		p, err := audit.Prove(t.Context(), m, l.Verifier(), seq)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,8 +224,8 @@ func TestProofsHoldOfflineAndNothingElseDoes(t *testing.T) {
 			t.Errorf("event %d after JSON: %v", seq, err)
 		}
 	}
-	p, _ := audit.Prove(t.Context(), m, 4)
-	other, _ := audit.Prove(t.Context(), m, 5)
+	p, _ := audit.Prove(t.Context(), m, l.Verifier(), 4)
+	other, _ := audit.Prove(t.Context(), m, l.Verifier(), 5)
 	tests := map[string]func(p *writ.AuditProof){
 		"another seq":       func(p *writ.AuditProof) { p.Seq = 5 },
 		"seq out of range":  func(p *writ.AuditProof) { p.Seq = 13 },
@@ -254,10 +254,10 @@ func TestProofsHoldOfflineAndNothingElseDoes(t *testing.T) {
 	if err := audit.CheckProof(p, "nonsense"); writ.KindOf(err) != writ.Invalid {
 		t.Errorf("with a malformed key: %v", err)
 	}
-	if _, err := audit.Prove(t.Context(), m, 13); writ.KindOf(err) != writ.NotFound {
+	if _, err := audit.Prove(t.Context(), m, l.Verifier(), 13); writ.KindOf(err) != writ.NotFound {
 		t.Errorf("Prove beyond the end: %v", err)
 	}
-	if _, err := audit.Prove(t.Context(), newMemory(), 0); writ.KindOf(err) != writ.NotFound {
+	if _, err := audit.Prove(t.Context(), newMemory(), l.Verifier(), 0); writ.KindOf(err) != writ.NotFound {
 		t.Errorf("Prove in an empty log: %v", err)
 	}
 }
@@ -274,7 +274,7 @@ func TestProveRefusesADamagedLog(t *testing.T) {
 		l, m := newLog(t, "writ.example"), newMemory()
 		add(t, l, m, events(13)...)
 		damage(m)
-		if _, err := audit.Prove(t.Context(), m, 4); writ.KindOf(err) != writ.Unavailable {
+		if _, err := audit.Prove(t.Context(), m, l.Verifier(), 4); writ.KindOf(err) != writ.Unavailable {
 			t.Errorf("%s: Prove = %v, want Unavailable", name, err)
 		}
 	}
@@ -282,13 +282,16 @@ func TestProveRefusesADamagedLog(t *testing.T) {
 
 func TestHead(t *testing.T) {
 	l, m := newLog(t, "writ.example"), newMemory()
-	if _, err := audit.Head(t.Context(), m); writ.KindOf(err) != writ.NotFound {
+	if _, err := audit.Head(t.Context(), m, l.Verifier()); writ.KindOf(err) != writ.NotFound {
 		t.Errorf("of an empty log: %v", err)
 	}
 	add(t, l, m, events(3)...)
-	c, err := audit.Head(t.Context(), m)
+	c, err := audit.Head(t.Context(), m, l.Verifier())
 	if err != nil || c.Size != 3 || c.Note != m.note {
 		t.Errorf("Head = %+v, %v", c, err)
+	}
+	if _, err := audit.Head(t.Context(), m, newLog(t, "writ.example").Verifier()); writ.KindOf(err) != writ.Unavailable {
+		t.Errorf("under another key: %v", err)
 	}
 	if r := verify(t, l, m, c.Note); !r.OK || r.Head != c {
 		t.Errorf("Verify = %+v, want head %+v", r, c)

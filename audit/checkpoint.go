@@ -102,30 +102,36 @@ func openCheckpoint(signed string, v note.Verifier) (checkpoint, error) {
 	return c, nil
 }
 
-// Head is the log's signed head as it is stored, not verified. It is NotFound when
-// nothing was ever appended.
-func Head(ctx context.Context, src Source) (writ.Checkpoint, error) {
-	c, signed, err := storedHead(ctx, src)
+// Head is the log's signed head. It is NotFound when nothing was ever appended, and
+// Unavailable when the key with the given public half did not sign it. Whether the
+// log is what the head says, only Verify tells.
+func Head(ctx context.Context, src Source, verifier string) (writ.Checkpoint, error) {
+	c, signed, err := storedHead(ctx, src, verifier)
 	if err != nil {
 		return writ.Checkpoint{}, err
 	}
 	return c.public(signed), nil
 }
 
-func storedHead(ctx context.Context, src Source) (checkpoint, string, error) {
+func storedHead(ctx context.Context, src Source, verifier string) (checkpoint, string, error) {
+	const op = "read the head of the audit log"
+	v, err := newVerifier(verifier)
+	if err != nil {
+		return checkpoint{}, "", err
+	}
 	size, signed, err := src.LogHead(ctx)
 	if err != nil {
-		return checkpoint{}, "", fmt.Errorf("read the head of the audit log: %w", err)
+		return checkpoint{}, "", fmt.Errorf("%s: %w", op, err)
 	}
 	if size == 0 && signed == "" {
-		return checkpoint{}, "", &writ.Error{Kind: writ.NotFound, Op: "read the head of the audit log", Msg: "the audit log is empty: there is no checkpoint yet"}
+		return checkpoint{}, "", &writ.Error{Kind: writ.NotFound, Op: op, Msg: "the audit log is empty: there is no checkpoint yet"}
 	}
-	c, err := unverified(signed)
+	c, err := openCheckpoint(signed, v)
 	if err == nil && c.size != size {
 		err = fmt.Errorf("the head signs %d records, the store says %d", c.size, size)
 	}
 	if err != nil {
-		return checkpoint{}, "", damaged("read the head of the audit log", err)
+		return checkpoint{}, "", damaged(op, err)
 	}
 	return c, signed, nil
 }

@@ -13,7 +13,7 @@ func FuzzCheckProof(f *testing.F) {
 	l, m := newLog(f, "writ.example"), newMemory()
 	add(f, l, m, events(11)...)
 	for seq := range int64(11) {
-		p, err := audit.Prove(f.Context(), m, seq)
+		p, err := audit.Prove(f.Context(), m, l.Verifier(), seq)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -44,13 +44,14 @@ func GenerateKey(origin string) (private writ.Secret, public string, err error) 
 func New(private writ.Secret) (*Log, error) {
 	malformed := &writ.Error{Kind: writ.Invalid, Op: "read the key of the audit log",
 		Msg: "the private key is malformed: want the line that GenerateKey made (PRIVATE+KEY+...)"}
-	signer, err := note.NewSigner(private.Reveal())
+	line := strings.TrimSpace(private.Reveal()) // as it comes from a file
+	signer, err := note.NewSigner(line)
 	if err != nil {
 		return nil, malformed // note's error says no more
 	}
 	// NewSigner has checked the shape: PRIVATE+KEY+name+hash+base64 of algorithm
 	// byte and seed.
-	parts := strings.SplitN(private.Reveal(), "+", 5)
+	parts := strings.SplitN(line, "+", 5)
 	key, err := base64.StdEncoding.DecodeString(parts[len(parts)-1])
 	if err != nil || len(key) != 1+ed25519.SeedSize {
 		return nil, malformed

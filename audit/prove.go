@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -13,11 +14,11 @@ import (
 )
 
 // Prove makes the proof that event seq is in the log that the stored head signs. It
-// is NotFound when there is no such event, and Unavailable when the stored log does
-// not bear the proof out.
-func Prove(ctx context.Context, src Source, seq int64) (writ.AuditProof, error) {
+// is NotFound when there is no such event, and Unavailable when the head is not
+// signed by the log's key or the stored log does not bear the proof out.
+func Prove(ctx context.Context, src Source, verifier string, seq int64) (writ.AuditProof, error) {
 	const op = "prove an event of the audit log"
-	head, signed, err := storedHead(ctx, src)
+	head, signed, err := storedHead(ctx, src, verifier)
 	if err != nil {
 		return writ.AuditProof{}, err
 	}
@@ -94,7 +95,7 @@ func CheckProof(p writ.AuditProof, verifier string) error {
 }
 
 func newVerifier(public string) (note.Verifier, error) {
-	v, err := note.NewVerifier(public)
+	v, err := note.NewVerifier(strings.TrimSpace(public))
 	if err != nil {
 		return nil, &writ.Error{Kind: writ.Invalid, Op: "read the public key of the audit log", Err: err,
 			Msg: "the public key is malformed: want NAME+HASH+KEY, as it was printed when the log was made"}
