@@ -1,0 +1,203 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"writ"
+)
+
+const (
+	// readyTimeout bounds how long a box may take to get ready. It takes about ten
+	// milliseconds; a machine under load takes more.
+	readyTimeout = 15 * time.Second
+
+	defaultUIDBase = 861_000
+	defaultUIDs    = 1_000
+)
+
+// Options configure Bubblewrap. The zero value is good.
+type Options struct {
+	// Bwrap is the path of bwrap. Empty looks it up in PATH.
+	Bwrap string
+	// UIDBase and UIDs are the range of user ids that boxes get outside, one each,
+	// when the server runs as root. Nothing else on the host may use them. Zero means
+	// 861000 and 1000.
+	UIDBase, UIDs int
+	// Strict makes Probe and Prepare refuse a host that lacks a layer, instead of
+	// naming it as missing.
+	Strict bool
+}
+
+// Bubblewrap is the Provider that makes boxes with bwrap. It is safe for
+// concurrent use.
+type Bubblewrap struct {
+	opt        Options
+	path       string   // of bwrap; empty when there is none
+	executable *os.File // our own, O_PATH
+	filter     []byte   // the seccomp program; nil when it cannot be had
+	fault      error    // why nothing can be prepared, found by New
+	groups     *cgroups
+	uids       *uids // nil unless we are root
+	forker     *forker
+	version    func() string // "bubblewrap 0.8.0"; asks once
+	boxes      atomic.Uint64 // numbers them
+
+	mu     sync.Mutex
+	probed *probeResult // guarded by mu; nil until the first Probe
+}
+
+var _ Provider = (*Bubblewrap)(nil)
+
+// New opens a provider for this host and removes what dead ones left on it. That
+// nothing can be sandboxed here is not an error of New: Probe says it. The program
+// that calls New must call jail.Main first thing when its first argument is
+// jail.Arg. The caller must Close it, after all its boxes.
+func New(opt Options) (*Bubblewrap, error) {
+	if opt.UIDBase == 0 {
+		opt.UIDBase = defaultUIDBase
+	}
+	if opt.UIDs == 0 {
+		opt.UIDs = defaultUIDs
+	}
+	if opt.UIDBase < 1 || opt.UIDs < 1 {
+		return nil, fmt.Errorf("user ids of boxes: base %d and count %d: want both positive", opt.UIDBase, opt.UIDs)
+	}
+	// O_PATH: it is for execution, and what inherits it cannot read it through it. A
+	// server that is replaced on disk keeps starting boxes with what it runs itself.
+	fd, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening our own executable: %w", err)
+	}
+	b := &Bubblewrap{opt: opt, executable: os.NewFile(uintptr(fd), "writ")}
+	b.path, b.fault = findBwrap(opt.Bwrap)
+	b.version = sync.OnceValue(b.askVersion)
+	if b.groups, err = openCgroups(); err != nil {
+		return nil, errors.Join(err, b.executable.Close())
+	}
+	if err := b.groups.sweep(); err != nil {
+		return nil, errors.Join(err, b.executable.Close())
+	}
+	if filter, err := seccompProgram(); err == nil {
+		b.filter = filter
+	} else if b.fault == nil {
+		b.fault = &writ.Error{Kind: writ.Unavailable, Op: "probe sandbox", Err: err,
+			Msg: "the seccomp filter cannot be built for this machine; nothing is run without it"}
+	}
+	if os.Geteuid() == 0 {
+		b.uids = newUIDs(opt.UIDBase, opt.UIDs)
+	}
+	b.forker = newForker()
+	return b, nil
+}
+
+// Close gives back what the provider holds. A box that is still open is ended, but
+// its Close must still be called.
+func (b *Bubblewrap) Close() error {
+	b.forker.close()
+	return b.executable.Close()
+}
+
+// findBwrap is the path of an executable bwrap, or an error that says how to get one.
+func findBwrap(path string) (string, error) {
+	if path == "" {
+		path = "bwrap"
+	}
+	found, err := exec.LookPath(path)
+	if err == nil {
+		return found, nil
+	}
+	e := &writ.Error{Kind: writ.Unavailable, Op: "probe sandbox", Err: err,
+		Msg: "bubblewrap is not installed (" + path + " was not found): install it, with apt-get install bubblewrap on Debian and Ubuntu"}
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EACCES) {
+		e.Msg = path + " is not executable: make it so, with chmod a+rx " + path
+	}
+	return "", e
+}
+
+// Prepare implements Provider.
+func (b *Bubblewrap) Prepare(ctx context.Context, t Template) (Box, error) {
+	box, err := b.prepare(ctx, t)
+	if err != nil {
+		if writ.KindOf(err) != writ.Unavailable {
+			err = &writ.Error{Kind: writ.Unavailable, Op: "prepare sandbox", Err: err,
+				Msg: "the sandbox could not be prepared; nothing was executed"}
+		}
+		return nil, err
+	}
+	if b.opt.Strict && len(box.sandbox.Missing) > 0 {
+		return nil, errors.Join(strictError(box.sandbox), box.Close())
+	}
+	return box, nil
+}
+
+func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox, err error) {
+	if b.fault != nil {
+		return nil, b.fault
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	var uid int
+	if b.uids != nil {
+		if uid, err = b.uids.acquire(); err != nil {
+			return nil, err
+		}
+	}
+	var p *process
+	group, err := b.groups.make(strconv.FormatUint(b.boxes.Add(1), 10), groupLimits(t.Limits))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.dispose(p, group, uid))
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if p, err = b.launch(group, uid, boxArgs(t.Limits, seccompFD, dataFD)); err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(readyTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	stop := context.AfterFunc(ctx, p.kill)
+	ready, err := p.awaitReady(deadline)
+	stop()
+	if err != nil {
+		p.kill()
+		p.awaitGone(time.Second)
+		if ctx.Err() != nil {
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+		return nil, prepareError(p.stderr.String(), err)
+	}
+	active, missing, err := b.verify(p, ready, uid)
+	if err != nil {
+		return nil, err
+	}
+	return newBox(b, p, uid, t.Limits, writ.Enforcement{Provider: b.version(), Active: active, Missing: missing}), nil
+}
+
+// dispose ends a process and gives back what its box had. Each may be nil or zero.
+func (b *Bubblewrap) dispose(p *process, g *cgroup, uid int) error {
+	var errs []error
+	if p != nil {
+		errs = append(errs, p.end())
+	}
+	errs = append(errs, g.remove())
+	if uid > 0 {
+		b.uids.release(uid)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package jail
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Bounds of a command. The server's own bounds are lower.
+const (
+	MaxHeaderBytes  = 16 << 20
+	maxStrings      = 4096
+	maxFiles        = 4096
+	maxLimits       = 32
+	commandBytes    = 16
+	protocolVersion = 1
+)
+
+var magic = [4]byte{'w', 'r', 'i', 't'}
+
+// Command is one program to execute, in kernel terms.
+type Command struct {
+	Argv   []string
+	Env    []string
+	Dir    string
+	Files  []File  // placed in order, before the limits are set
+	Limits []Limit // set in order; a hard limit that is lower already stays
+}
+
+// File is a file to place. Its content follows the header, in order.
+type File struct {
+	Path string // absolute; missing parents are made, mode 0755
+	Mode uint32 // permission bits
+	Size int64
+}
+
+// Limit is one resource limit as setrlimit takes it.
+type Limit struct {
+	Resource   int
+	Soft, Hard uint64
+}
+
+// AppendHeader appends the header of c to b.
+func (c Command) AppendHeader(b []byte) []byte {
+	b = appendStrings(b, c.Argv)
+	b = appendStrings(b, c.Env)
+	b = appendString(b, c.Dir)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Files)))
+	for _, f := range c.Files {
+		b = appendString(b, f.Path)
+		b = binary.LittleEndian.AppendUint32(b, f.Mode)
+		b = binary.LittleEndian.AppendUint64(b, uint64(f.Size))
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Limits)))
+	for _, l := range c.Limits {
+		b = binary.LittleEndian.AppendUint32(b, uint32(l.Resource))
+		b = binary.LittleEndian.AppendUint64(b, l.Soft)
+		b = binary.LittleEndian.AppendUint64(b, l.Hard)
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(list)))
+	for _, s := range list {
+		b = appendString(b, s)
+	}
+	return b
+}
+
+// ParseHeader is the command whose header is exactly b. It keeps nothing of b.
+func ParseHeader(b []byte) (Command, error) {
+	d := decoder{rest: b}
+	c := Command{Argv: d.strings(), Env: d.strings(), Dir: d.string()}
+	for range d.count(maxFiles) {
+		c.Files = append(c.Files, File{Path: d.string(), Mode: d.uint32(), Size: int64(d.uint64())})
+	}
+	for range d.count(maxLimits) {
+		c.Limits = append(c.Limits, Limit{Resource: int(d.uint32()), Soft: d.uint64(), Hard: d.uint64()})
+	}
+	switch {
+	case d.err != nil:
+		return Command{}, d.err
+	case len(d.rest) > 0:
+		return Command{}, fmt.Errorf("command header: %d bytes too many", len(d.rest))
+	case len(c.Argv) == 0:
+		return Command{}, errors.New("command header: no program")
+	}
+	for i, f := range c.Files {
+		if f.Size < 0 {
+			return Command{}, fmt.Errorf("command header: file %d has size %d", i, f.Size)
+		}
+	}
+	return c, nil
+}
+
+// decoder reads a header. After the first fault every read is zero.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) take(n int) []byte {
+	if d.err != nil || n > len(d.rest) {
+		if d.err == nil {
+			d.err = errors.New("command header: cut short")
+		}
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) uint32() uint32 {
+	if b := d.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (d *decoder) uint64() uint64 {
+	if b := d.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (d *decoder) count(max int) int {
+	n := d.uint32()
+	if d.err == nil && n > uint32(max) {
+		d.err = fmt.Errorf("command header: %d entries, the most is %d", n, max)
+	}
+	if d.err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) string() string { return string(d.take(d.count(MaxHeaderBytes))) }
+
+func (d *decoder) strings() []string {
+	var list []string
+	for range d.count(maxStrings) {
+		list = append(list, d.string())
+	}
+	return list
+}
+
+// CommandMessage is the message that goes with the command's descriptors.
+func CommandMessage(headerBytes int) []byte {
+	b := append([]byte(nil), magic[:]...)
+	b = binary.LittleEndian.AppendUint32(b, protocolVersion)
+	return binary.LittleEndian.AppendUint64(b, uint64(headerBytes))
+}
+
+func parseCommandMessage(b []byte) (headerBytes int, err error) {
+	if len(b) != commandBytes || [4]byte(b[:4]) != magic || binary.LittleEndian.Uint32(b[4:]) != protocolVersion {
+		return 0, errors.New("not a command message")
+	}
+	n := binary.LittleEndian.Uint64(b[8:])
+	if n > MaxHeaderBytes {
+		return 0, fmt.Errorf("command header of %d bytes, the most is %d", n, MaxHeaderBytes)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,154 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// exitSetup is the exit status of a jail that did not get ready.
+const exitSetup = 70
+
+// Main is the whole life of a jail; it does not return. main calls it before
+// anything else when the first argument is Arg. Without the surroundings that a
+// box gives, it says what is missing and exits with status 70.
+func Main() {
+	if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, "writ jail:", err)
+		os.Exit(exitSetup)
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "writ jail:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// prepare makes this process unreadable and unkillable, checks where it is, and
+// reports READY. It runs before any byte of a run is in the box.
+func prepare() error {
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		// First, so that no later process of the box can look into this one.
+		{"turn off dumps", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
+		{"check the surroundings", surroundings},
+		{"ignore signals", func() error { ignoreSignals(); return nil }},
+		// Before the program is forked; the descriptor of the executable goes at once.
+		{"keep descriptors", func() error {
+			_ = unix.Close(ExecutableFD)
+			return unix.CloseRange(SocketFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+		}},
+		{"set the umask", func() error { unix.Umask(0o022); return nil }},
+		{"report ready", ready},
+	} {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+func surroundings() error {
+	if pid := os.Getpid(); pid != 1 {
+		return fmt.Errorf("process id is %d, want 1: this command is started by writ alone, inside a box", pid)
+	}
+	if os.Geteuid() == 0 || os.Getuid() == 0 {
+		return fmt.Errorf("user is root")
+	}
+	// The value comes back as the result, which Prctl does not give.
+	on, _, errno := unix.Syscall6(unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0)
+	if errno != 0 || on != 1 {
+		return fmt.Errorf("no_new_privs is not set")
+	}
+	return nil
+}
+
+// ready opens the writable file systems and reports them with the namespaces.
+func ready() error {
+	r := Record{Kind: Ready}
+	for i, kind := range Namespaces {
+		var st unix.Stat_t
+		if err := unix.Stat("/proc/self/ns/"+kind, &st); err != nil {
+			return fmt.Errorf("namespace %s: %w", kind, err)
+		}
+		r.Values[i] = st.Ino
+	}
+	var fds []int
+	for _, dir := range Dirs {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", dir, err)
+		}
+		fds = append(fds, fd)
+	}
+	if err := unix.Sendmsg(SocketFD, r.encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+	return nil
+}
+
+// serve runs one command. It returns nil when the server has gone or the program
+// has ended, and the caller then exits, which ends everything in the box.
+func serve() error {
+	m, err := receive()
+	if err != nil || m == nil {
+		return err
+	}
+	// The server never speaks again, so whatever can be read now is its end.
+	go func() {
+		for {
+			if _, err := unix.Read(SocketFD, make([]byte, 1)); err != unix.EINTR {
+				os.Exit(0)
+			}
+		}
+	}()
+	pid, failed := m.start()
+	if failed != nil {
+		return report(*failed)
+	}
+	if err := report(Record{Kind: Started}); err != nil {
+		return err
+	}
+	return reap(pid)
+}
+
+func report(r Record) error {
+	if err := unix.Sendmsg(SocketFD, r.encode(), nil, nil, unix.MSG_NOSIGNAL); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// reap waits for every process of the box, orphans too, until the program ended,
+// and reports that.
+func reap(program int) error {
+	for {
+		var status syscall.WaitStatus
+		var use syscall.Rusage
+		pid, err := syscall.Wait4(-1, &status, 0, &use)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return fmt.Errorf("wait: %w", err)
+		case pid != program:
+			continue
+		}
+		r := Record{Kind: Exited, Status: status}
+		r.Values[0] = uint64(cpu(use))
+		var all syscall.Rusage
+		if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all) == nil {
+			r.Values[1], r.Values[2] = uint64(cpu(all)), uint64(all.Maxrss)<<10
+		}
+		return report(r)
+	}
+}
+
+func cpu(u syscall.Rusage) int64 { return u.Utime.Nano() + u.Stime.Nano() }

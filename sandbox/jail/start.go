@@ -1,0 +1,194 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// seals are what a command file must have: nobody can change what was approved
+// between its check and its use.
+const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+
+// message is a received command and its descriptors, which belong to it.
+type message struct {
+	header int
+	file   int
+	stdio  [3]int
+}
+
+// receive waits for the command. It answers nil without an error when the server
+// closed the socket instead.
+func receive() (*message, error) {
+	b := make([]byte, commandBytes+1)
+	oob := make([]byte, unix.CmsgSpace(4*4))
+	for {
+		n, oobn, flags, _, err := unix.Recvmsg(SocketFD, b, oob, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("receive the command: %w", err)
+		case n == 0:
+			return nil, nil
+		case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+			return nil, errors.New("receive the command: too long")
+		}
+		header, err := parseCommandMessage(b[:n])
+		if err != nil {
+			return nil, err
+		}
+		msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+		if err != nil || len(msgs) != 1 {
+			return nil, fmt.Errorf("receive the command: %d control messages: %w", len(msgs), err)
+		}
+		fds, err := unix.ParseUnixRights(&msgs[0])
+		if err != nil || len(fds) != 4 {
+			return nil, fmt.Errorf("receive the command: %d descriptors: %w", len(fds), err)
+		}
+		return &message{header: header, file: fds[0], stdio: [3]int(fds[1:])}, nil
+	}
+}
+
+// start executes the command and gives its process id, or the record that says
+// which step failed: then nothing was executed.
+func (m *message) start() (pid int, failed *Record) {
+	cmd, err := m.read()
+	if err != nil {
+		return 0, failure(StepCommand, 0, err)
+	}
+	at := int64(m.header)
+	for i, f := range cmd.Files {
+		if err := place(m.file, at, f); err != nil {
+			return 0, failure(StepFile, i, err)
+		}
+		at += f.Size
+	}
+	_ = unix.Close(m.file)
+	if err := unix.Chdir(cmd.Dir); err != nil {
+		return 0, failure(StepDir, 0, err)
+	}
+	// Last, so that only the fork inherits them and nothing above is in their way.
+	for i, l := range cmd.Limits {
+		if err := limit(l); err != nil {
+			return 0, failure(StepLimits, i, err)
+		}
+	}
+	pid, err = syscall.ForkExec(cmd.Argv[0], cmd.Argv, &syscall.ProcAttr{
+		Env:   cmd.Env,
+		Files: []uintptr{uintptr(m.stdio[0]), uintptr(m.stdio[1]), uintptr(m.stdio[2])},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, failure(StepExec, 0, err)
+	}
+	for _, fd := range m.stdio {
+		_ = unix.Close(fd) // else the output would not end with the program
+	}
+	return pid, nil
+}
+
+func failure(step Step, index int, err error) *Record {
+	r := &Record{Kind: Failed, Step: step, Index: uint32(index), Errno: syscall.EIO}
+	_ = errors.As(err, &r.Errno)
+	return r
+}
+
+// read checks the seals of the command file and decodes its header.
+func (m *message) read() (Command, error) {
+	got, err := unix.FcntlInt(uintptr(m.file), unix.F_GET_SEALS, 0)
+	if err != nil {
+		return Command{}, err
+	}
+	if got&seals != seals {
+		return Command{}, unix.EPERM
+	}
+	b := make([]byte, m.header)
+	if err := readFull(m.file, b, 0); err != nil {
+		return Command{}, err
+	}
+	cmd, err := ParseHeader(b)
+	if err != nil {
+		return Command{}, unix.EBADMSG
+	}
+	return cmd, nil
+}
+
+func readFull(fd int, b []byte, at int64) error {
+	for len(b) > 0 {
+		n, err := unix.Pread(fd, b, at)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			return unix.EBADMSG // shorter than its header says
+		}
+		b, at = b[n:], at+int64(n)
+	}
+	return nil
+}
+
+// place writes one file. The box has run nothing yet, so no name in it can be a
+// trap; O_EXCL makes two files of one path an error.
+func place(from int, at int64, f File) (err error) {
+	if err := makeParents(f.Path); err != nil {
+		return err
+	}
+	fd, err := unix.Open(f.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	buf := make([]byte, min(f.Size, 256<<10))
+	for left := f.Size; left > 0; {
+		b := buf[:min(left, int64(len(buf)))]
+		if err := readFull(from, b, at); err != nil {
+			return err
+		}
+		at, left = at+int64(len(b)), left-int64(len(b))
+		for len(b) > 0 {
+			n, err := unix.Write(fd, b)
+			if err != nil && err != unix.EINTR {
+				return err
+			}
+			b = b[max(n, 0):]
+		}
+	}
+	return unix.Fchmod(fd, f.Mode&0o777)
+}
+
+// makeParents makes the folders above p that are missing.
+func makeParents(p string) error {
+	dir := path.Dir(p)
+	err := unix.Mkdir(dir, 0o755)
+	switch err {
+	case nil, unix.EEXIST:
+		return nil
+	case unix.EROFS:
+		// A mount point below a read-only root: present, or the open will say so.
+		return nil
+	case unix.ENOENT:
+		if err := makeParents(dir); err != nil {
+			return err
+		}
+		return unix.Mkdir(dir, 0o755)
+	}
+	return err
+}
+
+// limit lowers one limit. What the server itself may not exceed stays.
+func limit(l Limit) error {
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(l.Resource, &now); err != nil {
+		return err
+	}
+	hard := min(l.Hard, now.Max)
+	// syscall's, not unix's: it also forgets the value of RLIMIT_NOFILE that the Go
+	// runtime saved at its start and would give back to the program at exec.
+	return syscall.Setrlimit(l.Resource, &syscall.Rlimit{Cur: min(l.Soft, hard), Max: hard})
+}

@@ -1,0 +1,264 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"writ/sandbox/jail"
+)
+
+// Descriptors of a bwrap process. The jail inherits its two through it; bwrap
+// closes the others when it has read them.
+const (
+	argsFD    = jail.ExecutableFD + 1 + iota // NUL separated arguments, so that none is in argv
+	seccompFD                                // the filter
+	dataFD                                   // the first of syntheticFiles
+)
+
+// maxDiagnosis bounds what is kept of bwrap's own messages.
+const maxDiagnosis = 4 << 10
+
+// process is one bwrap process and everything in its box.
+type process struct {
+	cmd    *exec.Cmd
+	group  *cgroup
+	conn   *net.UnixConn // to the jail
+	jail   *os.File      // pidfd of the box's first process; nil until ready
+	pid    int           // of the same
+	dirs   [len(jail.Dirs)]*os.File
+	stderr diagnosis
+
+	// gone is closed when bwrap has been waited for. It waits for the jail, and the
+	// kernel ends a jail only after everything else in its pid namespace.
+	gone chan struct{}
+}
+
+// launch starts bwrap with args in a new process of group g. On error nothing is
+// left of it but g.
+func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	var files fileList
+	defer files.close()
+	files.give(theirs)
+	files.lend(b.executable)
+	files.pipe(args.bytes())
+	files.pipe(b.filter)
+	for _, f := range syntheticFiles {
+		files.pipe([]byte(f.content))
+	}
+	p := &process{conn: ours, group: g, gone: make(chan struct{})}
+	if files.err != nil {
+		_ = ours.Close()
+		return nil, files.err
+	}
+	p.cmd = exec.Command(b.path, "--args", fmt.Sprint(argsFD), "--", fmt.Sprintf("/proc/self/fd/%d", jail.ExecutableFD), jail.Arg)
+	p.cmd.Env = []string{}
+	p.cmd.Dir = "/"
+	p.cmd.Stderr = &p.stderr
+	p.cmd.WaitDelay = time.Second
+	p.cmd.ExtraFiles = files.list
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if uid > 0 {
+		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid), Groups: []uint32{}}
+	}
+	if fd := g.fd(); fd >= 0 {
+		p.cmd.SysProcAttr.UseCgroupFD, p.cmd.SysProcAttr.CgroupFD = true, fd
+	}
+	err = b.forker.start(g, p.cmd)
+	if p.cmd.Process == nil {
+		_ = ours.Close()
+		return nil, fmt.Errorf("starting %s: %w", b.path, err)
+	}
+	go func() {
+		defer close(p.gone)
+		_ = p.cmd.Wait() // how it ended is in cmd.ProcessState and in its messages
+	}()
+	if err != nil { // it runs, but not where it must
+		return nil, errors.Join(err, p.end())
+	}
+	return p, nil
+}
+
+// socketPair makes the socket to a jail. The kernel adds the sender's process id to
+// what arrives at our end.
+func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a socket: %w", err)
+	}
+	theirs = os.NewFile(uintptr(fds[1]), "jail socket")
+	mine := os.NewFile(uintptr(fds[0]), "box socket")
+	defer mine.Close() // FileConn has a copy
+	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("asking for credentials: %w", err), theirs.Close())
+	}
+	c, err := net.FileConn(mine)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("opening a socket: %w", err), theirs.Close())
+	}
+	return c.(*net.UnixConn), theirs, nil
+}
+
+// fileList collects the descriptors of a child, and closes those that are only its.
+type fileList struct {
+	list  []*os.File
+	owned []*os.File
+	err   error
+}
+
+func (l *fileList) lend(f *os.File) { l.list = append(l.list, f) }
+
+func (l *fileList) give(f *os.File) {
+	l.list = append(l.list, f)
+	l.owned = append(l.owned, f)
+}
+
+// pipe adds a pipe from which the child reads content and then end of file.
+func (l *fileList) pipe(content []byte) {
+	if l.err != nil {
+		return
+	}
+	if len(content) > 60<<10 { // what a pipe holds, with room to spare
+		l.err = fmt.Errorf("%d bytes do not fit into a pipe", len(content))
+		return
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		l.err = fmt.Errorf("making a pipe: %w", err)
+		return
+	}
+	l.give(r)
+	_, err = w.Write(content)
+	l.err = errors.Join(err, w.Close())
+}
+
+func (l *fileList) close() {
+	for _, f := range l.owned {
+		_ = f.Close() // the child has its own
+	}
+}
+
+// awaitReady waits until the jail reports READY, at most until deadline.
+func (p *process) awaitReady(deadline time.Time) (jail.Record, error) {
+	if err := p.conn.SetReadDeadline(deadline); err != nil {
+		return jail.Record{}, err
+	}
+	b := make([]byte, jail.RecordBytes+1)
+	oob := make([]byte, unix.CmsgSpace(4*len(p.dirs))+unix.CmsgSpace(unix.SizeofUcred))
+	n, oobn, _, _, err := p.conn.ReadMsgUnix(b, oob)
+	if err != nil {
+		return jail.Record{}, fmt.Errorf("waiting for the box: %w", err)
+	}
+	if err := p.takeControl(oob[:oobn]); err != nil {
+		return jail.Record{}, err
+	}
+	r, err := jail.ParseRecord(b[:n])
+	switch {
+	case err != nil:
+		return jail.Record{}, err
+	case r.Kind != jail.Ready || p.jail == nil || p.dirs[len(p.dirs)-1] == nil:
+		return jail.Record{}, fmt.Errorf("the box sent record %d instead of ready", r.Kind)
+	}
+	return r, nil
+}
+
+// takeControl takes the descriptors and the process id that come with READY.
+func (p *process) takeControl(oob []byte) error {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("control message of the box: %w", err)
+	}
+	for _, m := range msgs {
+		if cred, err := unix.ParseUnixCredentials(&m); err == nil {
+			// The jail waits for us, so its number is still its own.
+			fd, err := unix.PidfdOpen(int(cred.Pid), 0)
+			if err != nil {
+				return fmt.Errorf("opening process %d of the box: %w", cred.Pid, err)
+			}
+			p.jail, p.pid = os.NewFile(uintptr(fd), "jail process"), int(cred.Pid)
+			continue
+		}
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return fmt.Errorf("descriptors of the box: %w", err)
+		}
+		for i, fd := range fds {
+			f := os.NewFile(uintptr(fd), "box folder")
+			if i < len(p.dirs) && p.dirs[i] == nil {
+				p.dirs[i] = f
+			} else {
+				_ = f.Close() // more than a jail sends
+			}
+		}
+	}
+	return nil
+}
+
+// kill begins to end everything in the box.
+func (p *process) kill() {
+	if p.jail != nil {
+		// Not bwrap: it would then be gone before the box is.
+		if unix.PidfdSendSignal(int(p.jail.Fd()), unix.SIGKILL, nil, 0) == nil {
+			return
+		}
+	}
+	_ = p.cmd.Process.Kill() // an error means that it is gone
+}
+
+// awaitGone waits until nothing in the box is alive, and helps after grace.
+func (p *process) awaitGone(grace time.Duration) {
+	select {
+	case <-p.gone:
+		return
+	case <-time.After(grace):
+	}
+	_ = p.group.kill() // what fails here is seen by remove
+	_ = p.cmd.Process.Kill()
+	<-p.gone
+}
+
+// end ends everything in the box and removes all that it had outside.
+func (p *process) end() error {
+	p.kill()
+	p.awaitGone(time.Second)
+	err := p.conn.Close()
+	for _, f := range p.dirs {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	if p.jail != nil {
+		err = errors.Join(err, p.jail.Close())
+	}
+	return err
+}
+
+// diagnosis keeps the first bytes of what bwrap and the jail say.
+type diagnosis struct {
+	mu sync.Mutex
+	b  []byte // guarded by mu
+}
+
+func (d *diagnosis) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.b = append(d.b, p[:min(len(p), maxDiagnosis-len(d.b))]...)
+	return len(p), nil
+}
+
+func (d *diagnosis) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return string(d.b)
+}

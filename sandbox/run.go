@@ -1,0 +1,172 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"writ"
+	"writ/sandbox/jail"
+)
+
+const (
+	// pollEvery is how often the limits are looked at that nothing else holds.
+	pollEvery = 20 * time.Millisecond
+	// killGrace is how long the kernel may take to end a killed box before its
+	// processes are killed one by one.
+	killGrace = 500 * time.Millisecond
+	// drainGrace is how long output may come after everything in the box is gone.
+	drainGrace = time.Second
+)
+
+// run is a Run of Bubblewrap. supervise owns it until finished is closed.
+type run struct {
+	box            *bubblewrapBox
+	limits         writ.Limits
+	began          time.Time     // when the command was sent
+	cpuBefore      time.Duration // used by the box's group before that
+	oomBefore      int64         // counted by it before that
+	stdout, stderr *drain
+
+	stopped  atomic.Pointer[end] // set once, by whoever ends the run first
+	finished chan struct{}
+	result   writ.Result // written before finished is closed
+}
+
+// awaitStart waits for the jail to say that the program was executed or not. An
+// error means that it cannot be known.
+func (r *run) awaitStart() (jail.Record, error) {
+	if err := r.box.process.conn.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		return jail.Record{}, err
+	}
+	rec, err := r.receive()
+	if err != nil {
+		return jail.Record{}, err
+	}
+	if rec.Kind != jail.Started && rec.Kind != jail.Failed {
+		return jail.Record{}, fmt.Errorf("the box sent record %d instead of started", rec.Kind)
+	}
+	return rec, nil
+}
+
+func (r *run) receive() (jail.Record, error) {
+	b := make([]byte, jail.RecordBytes+1)
+	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred)) // room for no descriptor: the kernel drops what comes
+	n, _, _, _, err := r.box.process.conn.ReadMsgUnix(b, oob)
+	if err != nil {
+		return jail.Record{}, fmt.Errorf("reading from the box: %w", err)
+	}
+	return jail.ParseRecord(b[:n])
+}
+
+// abandon closes what belongs to a run that never was.
+func (r *run) abandon() error {
+	return errors.Join(r.stdout.from.Close(), r.stderr.from.Close())
+}
+
+// stop ends the run, for the first reason that is given.
+func (r *run) stop(e end) {
+	if r.stopped.CompareAndSwap(nil, &e) {
+		r.box.process.kill()
+	}
+}
+
+// supervise follows the run to its end. lost is set when contact was lost before
+// the jail said whether the program was executed.
+func (r *run) supervise(ctx context.Context, lost error) {
+	defer close(r.finished)
+	go r.stdout.run()
+	go r.stderr.run()
+	p := r.box.process
+	var exited *jail.Record
+	if lost == nil {
+		exited = r.follow(ctx)
+	} else {
+		p.kill()
+	}
+	wall := time.Since(r.began)
+	// A jail that reported is on its way out by itself.
+	p.awaitGone(killGrace)
+	deadline := time.Now().Add(drainGrace)
+	_ = r.stdout.from.SetReadDeadline(deadline) // closed already when it ended
+	_ = r.stderr.from.SetReadDeadline(deadline)
+
+	e := evidence{exited: exited, limits: r.limits, diagnosis: p.stderr.String()}
+	if s := r.stopped.Load(); s != nil {
+		e.end = *s
+	}
+	r.result = writ.Result{Started: true, WallMS: wall.Milliseconds(), Sandbox: r.box.sandbox}
+	r.account(&e)
+	e.judge(&r.result)
+	r.result.Stdout, r.result.Stderr = r.stdout.output(), r.stderr.output()
+}
+
+// follow waits for the jail's report, and ends the run when it is cancelled or over
+// a limit. It returns the report, or nil when none came.
+func (r *run) follow(ctx context.Context) *jail.Record {
+	p := r.box.process
+	reports := make(chan *jail.Record, 1)
+	_ = p.conn.SetReadDeadline(time.Time{}) // the socket is open: it cannot fail
+	go func() {
+		// Ends with the jail, whose end of the socket nobody else has.
+		rec, err := r.receive()
+		if err != nil || rec.Kind != jail.Exited {
+			reports <- nil
+			p.kill() // whatever it is that speaks, it is not our jail
+			return
+		}
+		reports <- &rec
+	}()
+	wall := time.NewTimer(time.Until(r.began.Add(r.limits.Wall())))
+	defer wall.Stop()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	cancelled := ctx.Done()
+	for {
+		select {
+		case rec := <-reports:
+			return rec
+		case <-cancelled:
+			cancelled = nil
+			r.stop(end{cause: causeCancelled, reason: "cancelled"})
+		case <-wall.C:
+			r.stop(end{cause: causeTime, reason: fmt.Sprintf("wall time limit of %v reached", r.limits.Wall())})
+		case <-poll.C:
+			if e, over := r.overLimit(); over {
+				r.stop(e)
+			}
+		}
+	}
+}
+
+// account fills in what the run used: as the control group counted it, else as the
+// jail did, else as the kernel told us when bwrap was gone.
+func (r *run) account(e *evidence) {
+	state := r.box.process.cmd.ProcessState
+	cpu := state.UserTime() + state.SystemTime()
+	peak := maxRSS(state)
+	if e.exited != nil {
+		cpu, peak = e.exited.TotalCPU(), e.exited.MaxRSS()
+	}
+	if r.box.group != nil {
+		gotCPU, gotPeak, oomKills, err := r.box.group.usage()
+		e.oomKills = oomKills - r.oomBefore
+		if err == nil && gotCPU > 0 {
+			cpu = gotCPU - r.cpuBefore
+		}
+		if err == nil && gotPeak > 0 {
+			peak = gotPeak
+		}
+	}
+	r.result.CPUMS, r.result.PeakBytes = cpu.Milliseconds(), peak
+}
+
+// Wait implements Run.
+func (r *run) Wait() writ.Result {
+	<-r.finished
+	return r.result
+}

@@ -1,0 +1,34 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// sealed makes a memory file of parts, one behind the other, that nobody can change
+// any more, opened for reading at its start.
+func sealed(name string, parts ...[]byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("making memory file %s: %w", name, err)
+	}
+	w := os.NewFile(uintptr(fd), name)
+	defer w.Close()
+	for _, p := range parts {
+		if _, err := w.Write(p); err != nil {
+			return nil, fmt.Errorf("writing memory file %s: %w", name, err)
+		}
+	}
+	const all = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_ADD_SEALS, all); err != nil {
+		return nil, fmt.Errorf("sealing memory file %s: %w", name, err)
+	}
+	// Opened again, so that what reads it has no right to write and an offset of its own.
+	r, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", w.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("opening memory file %s: %w", name, err)
+	}
+	return r, nil
+}

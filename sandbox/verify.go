@@ -1,0 +1,98 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"writ"
+	"writ/sandbox/jail"
+)
+
+// verify looks at a box that is ready, before it runs anything, and says which
+// layers hold it. Only the layers that a host may lack can be missing: a box
+// without one of the others is an error, whatever bwrap said.
+func (b *Bubblewrap) verify(p *process, ready jail.Record, uid int) (active, missing []string, err error) {
+	var errs []error
+	need := func(layer string, ok bool) {
+		if ok {
+			active = append(active, layer)
+		} else {
+			errs = append(errs, errors.New(layer))
+		}
+	}
+	for i, kind := range jail.Namespaces {
+		var st unix.Stat_t
+		err := unix.Stat("/proc/self/ns/"+kind, &st)
+		need(namespaceLayers[i], err == nil && ready.Namespace(i) != 0 && ready.Namespace(i) != st.Ino)
+	}
+	status, err := readStatus(p.pid)
+	if err != nil {
+		return nil, nil, err
+	}
+	need(LayerNoNewPrivileges, status["NoNewPrivs"] == "1")
+	noCaps := true
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		noCaps = noCaps && strings.Trim(status[set], "0") == "" && status[set] != ""
+	}
+	need(LayerNoCapabilities, noCaps)
+	need(LayerNestedUsernsOff, true) // bwrap was told to assert it and would have failed
+	need(LayerSeccomp, status["Seccomp"] == "2")
+	ids := strings.Fields(status["Uid"] + " " + status["Gid"])
+	for _, id := range ids {
+		if id == "0" {
+			errs = append(errs, errors.New("user that is not root"))
+		}
+	}
+	if uid > 0 {
+		own := strconv.Itoa(uid)
+		need(LayerSeparateUID, len(ids) == 8 && strings.Join(ids, " ") == strings.TrimSpace(strings.Repeat(own+" ", 8)) && status["Groups"] == "")
+	} else {
+		missing = append(missing, LayerSeparateUID)
+	}
+	need(LayerRlimits, true) // the jail sets all of them, or executes nothing
+	have, lack := b.groups.layers()
+	active, missing = append(active, have...), append(missing, lack...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, &writ.Error{Kind: writ.Unavailable, Op: "prepare sandbox", Err: err,
+			Msg: "bubblewrap started a box in which walls are missing (" + strings.ReplaceAll(err.Error(), "\n", ", ") + "); nothing was executed in it"}
+	}
+	return active, missing, nil
+}
+
+// readStatus is /proc/PID/status by key. The kernel writes it, but for the name.
+func readStatus(pid int) (map[string]string, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return nil, fmt.Errorf("looking at the box: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return nil, fmt.Errorf("looking at the box: %w", err)
+	}
+	status := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if k, v, ok := strings.Cut(line, ":"); ok {
+			status[k] = strings.TrimSpace(v)
+		}
+	}
+	return status, nil
+}
+
+// counts reports whether the group has a layer. A nil group has none.
+func (g *cgroup) counts(layer string) bool { return g != nil && g.tree.has(layer) }
+
+// maxRSS is the resident set of the largest process that s tells of, in bytes.
+func maxRSS(s *os.ProcessState) int64 {
+	if use, ok := s.SysUsage().(*syscall.Rusage); ok {
+		return use.Maxrss << 10
+	}
+	return 0
+}
