@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# setup.sh run|test installs what this machine lacks: "run" for running writ and
+# its demo, "test" for the tests as well. It does nothing when all is there.
+set -euo pipefail
+
+for_what=${1:-test}
+
+# have TOOL says whether the machine has it where writ looks for it: a sandbox
+# sees /usr, so an interpreter elsewhere is of no use.
+have() {
+	case $1 in
+	bubblewrap) command -v bwrap >/dev/null ;;
+	python3) [ -x /usr/bin/python3 ] ;;
+	nodejs) [ -x /usr/bin/node ] || [ -x /usr/local/bin/node ] ;;
+	ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] ;;
+	git | make | gcc) command -v "$1" >/dev/null ;;
+	libc6-dev) [ -e /usr/include/stdio.h ] ;;
+	postgresql) command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ;;
+	esac
+}
+
+need=(bubblewrap python3 nodejs ca-certificates)
+if [ "$for_what" = test ]; then
+	# gcc and libc6-dev: the race detector. postgresql: the store runs on it too.
+	need+=(git make gcc libc6-dev postgresql)
+fi
+
+missing=()
+for package in "${need[@]}"; do
+	have "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+	exit 0
+fi
+
+if ! command -v apt-get >/dev/null; then
+	echo "writ: this machine lacks: ${missing[*]} (names of Debian's packages)." >&2
+	echo "writ: only Debian and Ubuntu are set up by this script; install them with your package manager and try again." >&2
+	exit 1
+fi
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "writ: this machine lacks: ${missing[*]}. As root: apt-get update && apt-get install ${missing[*]}" >&2
+		exit 1
+	fi
+	root=(sudo)
+fi
+
+apt() {
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 "$@" </dev/null
+}
+
+echo "writ: installing with apt-get: ${missing[*]}" >&2
+case " ${missing[*]} " in *" postgresql "*)
+	echo "writ: the tests start a PostgreSQL of their own; the one that Debian starts with the package is not used." >&2
+	;;
+esac
+apt update
+apt install -y --no-install-recommends "${missing[@]}" >/dev/null
+
+for package in "${missing[@]}"; do
+	if ! have "$package"; then
+		echo "writ: $package was installed and is still not where writ looks for it" >&2
+		exit 1
+	fi
+done

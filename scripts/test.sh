@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# test.sh [ARGS] runs every test with the race detector. WRIT_REQUIRE names what
+# must not be missing: a test that needs one of these fails without it, where it
+# would else be skipped. ARGS go to go test, as in: scripts/test.sh -run FS01 ./sandbox
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Whether a memory cgroup of our own can be made, on v1 or v2.
+cgroups() {
+	[ "$(id -u)" -eq 0 ] || return 1
+	[ ! -w /sys/fs/cgroup/memory/cgroup.procs ] || return 0
+	grep -qw memory /sys/fs/cgroup/cgroup.controllers 2>/dev/null && [ -w /sys/fs/cgroup/cgroup.procs ]
+}
+
+if [ -z "${WRIT_REQUIRE+set}" ]; then
+	WRIT_REQUIRE=bwrap,userns,python,node,postgres
+	if cgroups; then
+		WRIT_REQUIRE+=,cgroup
+	fi
+fi
+export WRIT_REQUIRE
+echo "writ: tests must find: ${WRIT_REQUIRE:-nothing}" >&2
+
+if [ $# -eq 0 ]; then
+	set -- ./...
+fi
+exec env CGO_ENABLED=1 go test -race -timeout 20m "$@"
