@@ -96,3 +96,8 @@ func (s *Service) read(ctx context.Context, op string, who writ.Principal, fn fu
 	}
 	return s.db.View(ctx, fn)
 }
+
+// Explain says what would be decided about req now, and why: a policy.Explanation.
+func (s *Service) Explain(_ context.Context, who writ.Principal, req writ.TaskRequest) (any, error) {
+	return s.gw.Explain(who, req)
+}

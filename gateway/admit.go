@@ -174,8 +174,33 @@ func sameRequest(first, again writ.Task) error {
 // decide answers in the order of spec/01 §2 rule 5: identity, role, scope, policy.
 func (g *Gateway) decide(o order) writ.Decision {
 	rules := g.rules.Load()
-	deny := func(format string, args ...any) writ.Decision {
-		return writ.Decision{Effect: writ.Deny, Reason: fmt.Sprintf(format, args...), Policy: rules.Version()}
+	scope, d := screen(o, rules.Version())
+	if d != nil {
+		return *d
+	}
+	return rules.Decide(o.request(scope))
+}
+
+// Explain says what would be decided about req now, and why. Nothing is stored and
+// nothing runs.
+func (g *Gateway) Explain(who writ.Principal, req writ.TaskRequest) (policy.Explanation, error) {
+	if err := g.check(&req, who); err != nil {
+		return policy.Explanation{}, err
+	}
+	o := g.order(who, req)
+	rules := g.rules.Load()
+	scope, d := screen(o, rules.Version())
+	if d != nil {
+		return policy.Explanation{Decision: *d}, nil
+	}
+	return rules.Explain(o.request(scope)), nil
+}
+
+// screen decides what needs no policy. A nil decision means that policy is asked,
+// with the scope that the language needs.
+func screen(o order, version writ.Digest) (writ.Scope, *writ.Decision) {
+	deny := func(format string, args ...any) (writ.Scope, *writ.Decision) {
+		return "", &writ.Decision{Effect: writ.Deny, Reason: fmt.Sprintf(format, args...), Policy: version}
 	}
 	if !o.known {
 		return deny("identity %q is not registered", o.task.Identity)
@@ -184,7 +209,7 @@ func (g *Gateway) decide(o order) writ.Decision {
 		return deny("identity %q is not registered to role %q", o.task.Identity, o.task.Role)
 	}
 	if o.spec == nil {
-		return writ.Decision{Effect: writ.Allow, Reason: "a plan step executes nothing", Policy: rules.Version()}
+		return "", &writ.Decision{Effect: writ.Allow, Reason: "a plan step executes nothing", Policy: version}
 	}
 	l, err := lang.Lookup(o.spec.Language)
 	if err != nil {
@@ -193,7 +218,7 @@ func (g *Gateway) decide(o order) writ.Decision {
 	if !slices.Contains(o.as.Scopes, l.Scope) {
 		return deny("identity %q has no scope %q, which %s needs", o.task.Identity, l.Scope, l.Name)
 	}
-	return rules.Decide(o.request(l.Scope))
+	return l.Scope, nil
 }
 
 // request is the order in the words of policy.

@@ -125,7 +125,7 @@ func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec 
 		switch {
 		case d.Effect == writ.Deny:
 			return g.denyNow(ctx, tx, &t, a, d)
-		case d.Effect == writ.Hold && (a == nil || a.Policy != d.Policy):
+		case d.Effect == writ.Hold && (a == nil || approval.Covers(*a, t, t.Digest, d.Policy) != nil):
 			return g.holdAgain(ctx, tx, &t, a, d)
 		}
 		return g.begin(ctx, tx, &t, spec, a, d)

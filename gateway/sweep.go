@@ -66,7 +66,8 @@ func (g *Gateway) interruptLost(ctx context.Context, first bool) error {
 			return err
 		}
 		for _, t := range running {
-			if gone := !alive[t.Owner]; gone || first && t.Owner == g.opt.Owner {
+			mine := t.Owner == g.opt.Owner // kept over restarts: at the first sweep it names runs of a dead process
+			if !alive[t.Owner] || mine && first {
 				lost = append(lost, t)
 			}
 		}

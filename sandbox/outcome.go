@@ -85,3 +85,6 @@ func (e evidence) cpuDeath() bool {
 	return (sig == unix.SIGXCPU || sig == unix.SIGKILL) &&
 		used+10*time.Millisecond >= time.Duration(cpuSeconds(e.limits))*time.Second
 }
+
+// SignalNumber is the number of a signal by its name ("SIGKILL"), or 0.
+func SignalNumber(name string) int { return int(unix.SignalNum(name)) }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"writ"
+	"writ/client"
+)
+
+type approvalsCmd struct {
+	List  approvalsListCmd  `cmd:"" help:"List held requests, newest first."`
+	Show  approvalsShowCmd  `cmd:"" help:"Show exactly what would run, and who asked."`
+	Grant approvalsGrantCmd `cmd:"" help:"Show a request and let it run."`
+	Deny  approvalsDenyCmd  `cmd:"" help:"Refuse a request."`
+}
+
+type approvalsListCmd struct {
+	All    bool   `short:"a" help:"Also those that are decided."`
+	Limit  int    `help:"How many." default:"50"`
+	Cursor string `help:"Where an earlier list ended."`
+	JSON   bool   `name:"json" help:"One JSON object a line."`
+}
+
+func (l *approvalsListCmd) Run(ctx context.Context, c *cli, e env) error {
+	return withOperator(ctx, c, e, func(cl *client.Client) error {
+		f := writ.ApprovalFilter{Page: writ.Page{Limit: l.Limit, Cursor: l.Cursor}}
+		if !l.All {
+			f.States = []writ.ApprovalState{writ.ApprovalPending}
+		}
+		items, next, err := cl.Approvals(ctx, f)
+		if err != nil {
+			return err
+		}
+		if next != "" {
+			defer fmt.Fprintf(e.stderr, "more with --cursor %s\n", next)
+		}
+		return list(e.stdout, l.JSON, items, "APPROVAL STATE IDENTITY TASK EXPIRES REASON", func(a writ.Approval) []string {
+			return []string{string(a.ID), string(a.State), string(a.Identity), string(a.Task), when(a.Expires), a.Reason}
+		})
+	})
+}
+
+type approvalArg struct {
+	ID writ.ApprovalID `arg:"" name:"approval" help:"Id of the approval."`
+}
+
+type approvalsShowCmd struct {
+	approvalArg
+	JSON bool `name:"json" help:"As JSON."`
+}
+
+func (s *approvalsShowCmd) Run(ctx context.Context, c *cli, e env) error {
+	return withOperator(ctx, c, e, func(cl *client.Client) error {
+		v, err := cl.Approval(ctx, s.ID)
+		if err != nil {
+			return err
+		}
+		if s.JSON {
+			return document(e.stdout, v)
+		}
+		printView(e, v)
+		return nil
+	})
+}
+
+// printView prints what an approver must read, and its digest: what a grant names.
+func printView(e env, v writ.ApprovalView) {
+	fmt.Fprint(e.stdout, v.Text)
+	fmt.Fprintf(e.stdout, "\nstate: %s\nshown: %s\n", v.State, v.Shown)
+	for _, vote := range v.Votes {
+		fmt.Fprintf(e.stdout, "vote:  %s by %s: %s\n", vote.Verdict, vote.By, oneLine(vote.Reason))
+	}
+}
+
+type approvalsGrantCmd struct {
+	approvalArg
+	Reason string      `short:"r" help:"Why; it is recorded, and some rules ask for it."`
+	Shown  writ.Digest `help:"The digest that 'approvals show' printed: what you read is then all that you grant."`
+}
+
+// Run shows what it grants, so that what is recorded as shown was shown.
+func (g *approvalsGrantCmd) Run(ctx context.Context, c *cli, e env) error {
+	return withOperator(ctx, c, e, func(cl *client.Client) error {
+		if g.Shown == "" {
+			v, err := cl.Approval(ctx, g.ID)
+			if err != nil {
+				return err
+			}
+			printView(e, v)
+			g.Shown = v.Shown
+		}
+		return vote(ctx, e, cl, g.ID, writ.VoteRequest{Verdict: writ.Grant, Reason: g.Reason, Shown: g.Shown})
+	})
+}
+
+type approvalsDenyCmd struct {
+	approvalArg
+	Reason string `short:"r" help:"Why; the requester is told."`
+}
+
+func (d *approvalsDenyCmd) Run(ctx context.Context, c *cli, e env) error {
+	return withOperator(ctx, c, e, func(cl *client.Client) error {
+		return vote(ctx, e, cl, d.ID, writ.VoteRequest{Verdict: writ.Refuse, Reason: d.Reason})
+	})
+}
+
+func vote(ctx context.Context, e env, cl *client.Client, id writ.ApprovalID, v writ.VoteRequest) error {
+	a, err := cl.Vote(ctx, id, v)
+	if err != nil {
+		return err
+	}
+	if a.State == writ.ApprovalPending {
+		n := 0
+		for _, v := range a.Votes {
+			if v.Verdict == writ.Grant {
+				n++
+			}
+		}
+		fmt.Fprintf(e.stdout, "%s %s: %d of %d grants\n", a.ID, a.State, n, a.Need.Grants)
+		return nil
+	}
+	fmt.Fprintf(e.stdout, "%s %s\n", a.ID, a.State)
+	return nil
+}
+
+// withOperator calls fn with a client of an operator's rights.
+func withOperator(ctx context.Context, c *cli, e env, fn func(*client.Client) error) error {
+	cl, done, err := connect(ctx, c, e, true)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return fn(cl)
+}
