@@ -108,7 +108,9 @@ func (w *page) overview(t writ.Task, s writ.RunSpec) {
 	w.field("arguments", fmt.Sprint(len(s.Args)))
 	w.field("environment", fmt.Sprintf("%d variable(s)", len(s.Env)))
 	w.field("inputs", fmt.Sprintf("%d file(s)", len(s.Inputs)))
-	w.field("limits", limits(s.Limits))
+	for _, f := range s.Limits.Fields() {
+		w.field("limit", fmt.Sprintf("%-15s %d", f.Name, *f.Value))
+	}
 	if len(t.Clamped) > 0 {
 		w.field("cut", "asked for more than the most of "+strings.Join(t.Clamped, ", "))
 	}
@@ -164,6 +166,10 @@ func (w *page) body(title, content string) {
 // What Visible wrote out is never split.
 func (w *page) fold(prefix, line string) {
 	w.b.WriteString(prefix)
+	if len(line) <= foldAt {
+		w.b.WriteString(line)
+		line = ""
+	}
 	for n := 0; line != ""; {
 		_, size := utf8.DecodeRuneInString(line)
 		chars := 1
@@ -192,14 +198,6 @@ func sizes(content string) string {
 		lines++
 	}
 	return fmt.Sprintf("%d line(s), %d bytes, sha256 %s", lines, len(content), writ.DigestOf([]byte(content)))
-}
-
-func limits(l writ.Limits) string {
-	var parts []string
-	for _, f := range l.Fields() {
-		parts = append(parts, fmt.Sprintf("%s %d", f.Name, *f.Value))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // writtenOut counts what Visible writes out of a spec, and says where the first of
