@@ -21,13 +21,15 @@ func (tx *Tx) Leave(ctx context.Context, owner string) error {
 	return err
 }
 
-// Lapsed lists the owners of running tasks whose lease ended by now, or who have
-// none: what they ran was interrupted. On SQLite opening the store ends all leases,
+// Alive is the set of gateways whose lease has not ended by now. A running task of
+// any other owner was interrupted. On SQLite opening the store ends all leases,
 // since the process that opens it is the only one.
-func (tx *Tx) Lapsed(ctx context.Context, now time.Time) ([]string, error) {
-	return all(ctx, tx, "lapsed gateways", `
-		SELECT DISTINCT owner FROM tasks
-		WHERE state = 'running' AND owner NOT IN (SELECT owner FROM leases WHERE until > $1)
-		ORDER BY owner`,
+func (tx *Tx) Alive(ctx context.Context, now time.Time) (map[string]bool, error) {
+	owners, err := all(ctx, tx, "leases", `SELECT owner FROM leases WHERE until > $1`,
 		func(row scanner) (owner string, err error) { return owner, row.Scan(&owner) }, millis(now))
+	alive := make(map[string]bool, len(owners))
+	for _, o := range owners {
+		alive[o] = true
+	}
+	return alive, err
 }
