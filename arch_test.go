@@ -1,6 +1,7 @@
 package writ_test
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -114,7 +115,7 @@ func TestOwners(t *testing.T) {
 			if !sharp || s.test && who != "" || has(who, s.pkg) {
 				continue
 			}
-			t.Errorf("%s: %s imports %q, which only [%s] may: give an owner a function with a name and a contract, and call that", s.at(spec.Pos()), s.pkg, imp, who)
+			t.Errorf("%s: %s imports %q, which only [%s] may: give an owner a function with a name and a contract, and call that", s.at(spec.Pos()), s.pkg, imp, cmp.Or(who, "nobody"))
 		}
 	}
 	for imp, who := range owners {

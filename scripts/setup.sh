@@ -47,8 +47,16 @@ if [ "$(id -u)" -ne 0 ]; then
 	root=(sudo)
 fi
 
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# What apt says is of interest only when it fails.
 apt() {
-	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 "$@" </dev/null
+	if ! "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 "$@" </dev/null >"$log" 2>&1; then
+		tail -n 30 "$log" >&2
+		echo "writ: apt-get $1 failed" >&2
+		exit 1
+	fi
 }
 
 echo "writ: installing with apt-get: ${missing[*]}" >&2
@@ -57,7 +65,7 @@ case " ${missing[*]} " in *" postgresql "*)
 	;;
 esac
 apt update
-apt install -y --no-install-recommends "${missing[@]}" >/dev/null
+apt install -y --no-install-recommends "${missing[@]}"
 
 for package in "${missing[@]}"; do
 	if ! have "$package"; then
