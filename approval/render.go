@@ -166,24 +166,22 @@ func (w *page) body(title, content string) {
 // What Visible wrote out is never split.
 func (w *page) fold(prefix, line string) {
 	w.b.WriteString(prefix)
-	if len(line) <= foldAt {
-		w.b.WriteString(line)
-		line = ""
-	}
-	for n := 0; line != ""; {
-		_, size := utf8.DecodeRuneInString(line)
-		chars := 1
-		if strings.HasPrefix(line, "⟦") {
-			size = strings.Index(line, "⟧") + len("⟧")
-			chars = utf8.RuneCountInString(line[:size])
+	from, chars := 0, 0
+	for at := 0; at < len(line); {
+		_, size := utf8.DecodeRuneInString(line[at:])
+		wide := 1
+		if strings.HasPrefix(line[at:], "⟦") {
+			inside := strings.Index(line[at:], "⟧") - len("⟦") // ASCII
+			size, wide = len("⟦")+inside+len("⟧"), 2+inside
 		}
-		if n += chars; n > foldAt {
+		if chars += wide; chars > foldAt {
+			w.b.WriteString(line[from:at])
 			w.b.WriteString("\n       > ")
-			n = chars
+			from, chars = at, wide
 		}
-		w.b.WriteString(line[:size])
-		line = line[size:]
+		at += size
 	}
+	w.b.WriteString(line[from:])
 	w.b.WriteString("\n")
 }
 
@@ -204,18 +202,14 @@ func sizes(content string) string {
 // it is, in the order of the text.
 func writtenOut(s writ.RunSpec) (n int, where string) {
 	count := func(what, content string, numbered bool) {
-		shown := Visible(content)
-		i := strings.Index(shown, "⟦")
-		if i < 0 {
-			return
-		}
-		if n == 0 {
+		found, line := hiddenIn(content)
+		if n == 0 && found > 0 {
 			where = what
 			if numbered {
-				where += fmt.Sprintf(" line %d", 1+strings.Count(shown[:i], "\n"))
+				where += fmt.Sprintf(" line %d", line)
 			}
 		}
-		n += strings.Count(shown, "⟦")
+		n += found
 	}
 	for i, arg := range s.Args {
 		count(fmt.Sprintf("argument %d", i+1), arg, false)
