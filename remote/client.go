@@ -20,13 +20,14 @@ import (
 	"writ"
 )
 
-// cancelWait is how long a runner may take to end a run that was cancelled.
-const cancelWait = 10 * time.Second
+// defaultCancelWait is how long a runner may take to end a run that was cancelled.
+const defaultCancelWait = 10 * time.Second
 
 // Client is a runner in another process. It is safe for concurrent use. It
 // connects when it is first used, and again after the connection was lost.
 type Client struct {
-	conn *grpc.ClientConn
+	conn       *grpc.ClientConn
+	cancelWait time.Duration // after that a cancelled run is given up
 }
 
 // Dial makes a client of the runner on a unix socket, which need not be there yet.
@@ -56,7 +57,7 @@ func Dial(socket string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial runner at %s: %w", socket, err)
 	}
-	return &Client{conn: conn}, nil
+	return &Client{conn: conn, cancelWait: defaultCancelWait}, nil
 }
 
 // Close ends the connection. Runs that are under way on it end as interrupted here
@@ -121,13 +122,13 @@ func (c *Client) Run(ctx context.Context, id string, spec writ.RunSpec, digest w
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer close(over)
-	wg.Go(func() { cancelWith(ctx, over, stream, drop) })
+	wg.Go(func() { c.cancelWith(ctx, over, stream, drop) })
 	return receive(op, stream, emit)
 }
 
 // cancelWith sends a cancel when ctx ends before over, and drops the stream when
 // that does not help.
-func cancelWith(ctx context.Context, over <-chan struct{}, stream grpc.ClientStream, drop func()) {
+func (c *Client) cancelWith(ctx context.Context, over <-chan struct{}, stream grpc.ClientStream, drop func()) {
 	select {
 	case <-over:
 		return
@@ -136,7 +137,7 @@ func cancelWith(ctx context.Context, over <-chan struct{}, stream grpc.ClientStr
 	_ = stream.SendMsg(&request{Cancel: true}) // fails only when the stream is over
 	select {
 	case <-over:
-	case <-time.After(cancelWait):
+	case <-time.After(c.cancelWait):
 		drop()
 	}
 }

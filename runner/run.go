@@ -60,6 +60,10 @@ func (r *Runner) admit(ctx context.Context, cmd sandbox.Command, emit func(writ.
 	if err := r.slots.acquire(ctx); err != nil {
 		return unstarted(ctx, err)
 	}
+	if r.closing.Err() != nil { // the slot of a run that Close ended
+		r.slots.release()
+		return unstarted(r.closing, nil)
+	}
 	defer r.slots.release() // after the feed is empty: feeds are as many as slots, at most
 	out := newFeed(emit)
 	defer out.close() // the last chunk is out before Run returns
@@ -87,12 +91,12 @@ func (r *Runner) start(ctx context.Context, cmd sandbox.Command) (sandbox.Box, s
 		if err == nil {
 			return box, run, nil
 		}
-		// Nothing was executed, so another box may try: this one may have died while
-		// it waited.
 		r.discard(box)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || writ.KindOf(err) == writ.Invalid {
 			return nil, nil, err
 		}
+		// Nothing was executed, so another box may try: this one may have died while
+		// it waited.
 	}
 	box, err := r.provider.Prepare(ctx, sandbox.Template{Limits: cmd.Limits})
 	if err != nil {

@@ -1,0 +1,81 @@
+package remote
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"writ"
+)
+
+// fake is a Runner of functions.
+type fake struct {
+	run       func(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error)
+	probe     func(ctx context.Context) (writ.Enforcement, error)
+	languages []writ.LanguageStatus
+}
+
+func (f fake) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
+	return f.run(ctx, id, spec, digest, emit)
+}
+
+func (f fake) Probe(ctx context.Context) (writ.Enforcement, error) { return f.probe(ctx) }
+
+func (f fake) Languages(context.Context) ([]writ.LanguageStatus, error) { return f.languages, nil }
+
+// socketDir is a private folder with a short path: a socket's has 107 bytes.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "writ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// serve serves r to uid and returns a client of it, and what ends the server.
+func serve(t *testing.T, r Runner, uid uint32) (c *Client, stop func()) {
+	t.Helper()
+	socket := filepath.Join(socketDir(t), "s")
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, ln, r, uid) }()
+	c, err = Dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	stop = func() {
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = c.Close() // a test may have closed it
+		stop()
+	})
+	return c, stop
+}
+
+func ownUID() uint32 { return uint32(os.Getuid()) }
+
+func specOf(code string) (writ.RunSpec, writ.Digest) {
+	s := writ.RunSpec{Language: "sh", Code: code, Limits: writ.DefaultLimits}
+	return s, s.Digest()
+}
