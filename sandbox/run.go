@@ -89,8 +89,9 @@ func (r *run) supervise(ctx context.Context, lost error) {
 		p.kill()
 	}
 	wall := time.Since(r.began)
-	// A jail that reported is on its way out by itself.
-	p.awaitGone(killGrace)
+	if exited == nil {
+		p.awaitGone(killGrace)
+	} // else the jail is alone; what it and its namespaces take to go is Close's wait
 	deadline := time.Now().Add(drainGrace)
 	_ = r.stdout.from.SetReadDeadline(deadline) // closed already when it ended
 	_ = r.stderr.from.SetReadDeadline(deadline)
@@ -146,11 +147,13 @@ func (r *run) follow(ctx context.Context) *jail.Record {
 // account fills in what the run used: as the control group counted it, else as the
 // jail did, else as the kernel told us when bwrap was gone.
 func (r *run) account(e *evidence) {
-	state := r.box.process.cmd.ProcessState
-	cpu := state.UserTime() + state.SystemTime()
-	peak := maxRSS(state)
+	var cpu time.Duration
+	var peak int64
 	if e.exited != nil {
 		cpu, peak = e.exited.TotalCPU(), e.exited.MaxRSS()
+	} else {
+		state := r.box.process.cmd.ProcessState // of a process that is gone
+		cpu, peak = state.UserTime()+state.SystemTime(), maxRSS(state)
 	}
 	if r.box.group != nil {
 		gotCPU, gotPeak, oomKills, err := r.box.group.usage()

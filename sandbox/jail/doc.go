@@ -21,7 +21,8 @@
 //	server -> jail  command  with four descriptors: command file, stdin, stdout, stderr
 //	jail -> server  STARTED  the program has been executed, or
 //	                FAILED   nothing was: the step, its errno, and which file
-//	jail -> server  EXITED   wait status and use, once, after STARTED
+//	jail -> server  EXITED   wait status and use, once, after STARTED: the program
+//	                         ended and nothing else is alive in the box
 //
 // The server closes its end to end the box at any time. Nothing else is ever sent.
 //

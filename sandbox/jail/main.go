@@ -126,28 +126,33 @@ func report(r Record) error {
 	return nil
 }
 
-// reap waits for every process of the box, orphans too, until the program ended,
-// and reports that.
+// reap waits for every process of the box, orphans too, until the program ended.
+// Then it ends what is left, and reports when nothing is: the report means that the
+// jail is alone.
 func reap(program int) error {
-	for {
+	r := Record{Kind: Exited}
+	for ended := false; ; {
 		var status syscall.WaitStatus
 		var use syscall.Rusage
 		pid, err := syscall.Wait4(-1, &status, 0, &use)
 		switch {
 		case err == syscall.EINTR:
 			continue
+		case err == syscall.ECHILD && ended:
+			var all syscall.Rusage
+			if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all) == nil {
+				r.Values[1], r.Values[2] = uint64(cpu(all)), uint64(all.Maxrss)<<10
+			}
+			return report(r)
 		case err != nil:
 			return fmt.Errorf("wait: %w", err)
-		case pid != program:
-			continue
+		case pid == program:
+			ended = true
+			r.Status, r.Values[0] = status, uint64(cpu(use))
+			// All at once, and none can fork its way out: a process with a signal
+			// pending does not fork. An error means that there is nobody.
+			_ = syscall.Kill(-1, syscall.SIGKILL)
 		}
-		r := Record{Kind: Exited, Status: status}
-		r.Values[0] = uint64(cpu(use))
-		var all syscall.Rusage
-		if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all) == nil {
-			r.Values[1], r.Values[2] = uint64(cpu(all)), uint64(all.Maxrss)<<10
-		}
-		return report(r)
 	}
 }
 
