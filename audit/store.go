@@ -10,7 +10,8 @@ import (
 // proof or export are made within one snapshot, so that they agree with each other.
 type Source interface {
 	// LogHead is the number of records in the log and the signed note over them; 0
-	// and "" for a log that nothing was ever appended to. In a transaction that may
+	// and "" for a log that nothing was ever appended to, NotFound when the place
+	// where it is kept is gone. In a transaction that may
 	// write it locks the log until that transaction ends, so that two appends never
 	// take the same sequence number.
 	LogHead(ctx context.Context) (size int64, note string, err error)

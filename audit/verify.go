@@ -46,10 +46,13 @@ func Verify(ctx context.Context, src Source, verifier string, anchors ...string)
 		}
 	}
 	size, signed, err := src.LogHead(ctx)
-	if err != nil {
+	missing := writ.KindOf(err) == writ.NotFound
+	if err != nil && !missing {
 		return writ.AuditReport{}, fmt.Errorf("read the head of the audit log: %w", err)
 	}
-	if signed == "" && size == 0 {
+	if missing {
+		v.fault(-1, "the signed head is missing")
+	} else if signed == "" && size == 0 {
 		v.end = 0
 	} else if c, err := openCheckpoint(signed, key); err != nil {
 		v.fault(-1, "the signed head: %v", err)

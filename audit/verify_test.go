@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"writ"
@@ -202,5 +203,23 @@ func TestVerifyReturnsErrorsOfTheStore(t *testing.T) {
 		if _, err := audit.Verify(t.Context(), failing{m, at, broken}, l.Verifier()); !errors.Is(err, broken) {
 			t.Errorf("%s: %v, want the store's error", at, err)
 		}
+	}
+}
+
+func TestVerifyGoesOnWithoutAHead(t *testing.T) {
+	l, m := newLog(t, "writ.example"), newMemory()
+	add(t, l, m, events(9)...)
+	anchor := m.note
+	m.edit(4, "reason", "Reason")
+	r, err := audit.Verify(t.Context(), failing{m, "head", &writ.Error{Kind: writ.NotFound, Msg: "no row"}}, l.Verifier(), anchor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []writ.AuditFault{
+		{Seq: -1, Fault: "the signed head is missing"},
+		{Seq: 4, Fault: "event 4 was changed: its record does not make its stored hash"},
+	}
+	if diff := cmp.Diff(want, r.Faults); diff != "" || r.OK {
+		t.Errorf("OK=%v, faults:\n%s", r.OK, diff)
 	}
 }
