@@ -11,9 +11,8 @@ import (
 type Source interface {
 	// LogHead is the number of records in the log and the signed note over them; 0
 	// and "" for a log that nothing was ever appended to, NotFound when the place
-	// where it is kept is gone. In a transaction that may
-	// write it locks the log until that transaction ends, so that two appends never
-	// take the same sequence number.
+	// where it is kept is gone. In a transaction that may write it locks the log until
+	// that transaction ends, so that two appends never take the same sequence number.
 	LogHead(ctx context.Context) (size int64, note string, err error)
 
 	// LogHashes returns the stored hashes at the given indexes, in the order asked.

@@ -13,8 +13,8 @@
 // do, and HTTP.
 //
 // Failures are limited per key id in fixed memory: beyond the limit they are
-// answered Exhausted instead of Unauthenticated, and cause no record. The right
-// secret is accepted all the same, since ids are not secret: else whoever knows an
+// answered Exhausted instead of Unauthenticated, so that who records refusals can
+// leave those out. The right secret is accepted all the same, since ids are not secret: else whoever knows an
 // operator's could lock them out of denying what they must deny.
 //
 // Hostile input: tokens.
