@@ -27,33 +27,31 @@ func (g *Gateway) Approvals(ctx context.Context, who writ.Principal, f writ.Appr
 // Approval is one approval with exactly what will run. NotFound when there is
 // none that who may see.
 func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.ApprovalID) (v writ.ApprovalView, err error) {
+	var t writ.Task
+	var spec writ.RunSpec
 	err = g.db.View(ctx, func(tx *store.Tx) error {
-		_, v, err = view(ctx, tx, who, id)
+		v.Approval, err = tx.Approval(ctx, id)
+		if err != nil && writ.KindOf(err) != writ.NotFound {
+			return err
+		}
+		if err != nil || !who.Sees(v.Tenant, v.Identity) {
+			return &writ.Error{Op: "read approval", Kind: writ.NotFound, Msg: fmt.Sprintf("there is no approval %q", id), Err: err}
+		}
+		if t, err = tx.Task(ctx, v.Task); err != nil {
+			return err
+		}
+		spec, err = getSpec(ctx, tx, t)
 		return err
 	})
-	return v, err
-}
-
-func view(ctx context.Context, tx *store.Tx, who writ.Principal, id writ.ApprovalID) (writ.Task, writ.ApprovalView, error) {
-	a, err := tx.Approval(ctx, id)
-	if err != nil || !who.Sees(a.Tenant, a.Identity) {
-		return writ.Task{}, writ.ApprovalView{}, &writ.Error{Op: "read approval", Kind: writ.NotFound, Msg: fmt.Sprintf("there is no approval %q", id), Err: err}
-	}
-	t, err := tx.Task(ctx, a.Task)
-	if err != nil {
-		return t, writ.ApprovalView{}, err
-	}
-	v := writ.ApprovalView{Approval: a}
-	spec, err := getSpec(ctx, tx, t)
 	if writ.KindOf(err) == writ.NotFound && t.State.Terminal() {
-		return t, v, nil // its bodies were deleted
+		return v, nil // its bodies were deleted
 	}
 	if err != nil {
-		return t, v, err
+		return writ.ApprovalView{}, err
 	}
-	v.Text = approval.Render(t, spec, a)
+	v.Text = approval.Render(t, spec, v.Approval)
 	v.Shown = writ.DigestOf([]byte(v.Text))
-	return t, v, nil
+	return v, nil
 }
 
 // Vote gives who's verdict on a held request. The last grant that it needs queues
@@ -63,15 +61,22 @@ func view(ctx context.Context, tx *store.Tx, who writ.Principal, id writ.Approva
 // Errors: Denied when who may not decide it; Conflict when it is decided, expired,
 // or not what who was shown; Invalid without a reason that is asked for.
 func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.ApprovalID, v writ.VoteRequest) (writ.Approval, error) {
+	// Rendered before the transaction, since large code takes a while. What is shown
+	// rests on nothing that can change while the approval waits.
+	seen, err := g.Approval(ctx, who, id)
+	if err != nil {
+		return writ.Approval{}, err
+	}
 	var t writ.Task
 	var a writ.Approval
-	err := g.db.Update(ctx, func(tx *store.Tx) error {
-		task, shown, err := view(ctx, tx, who, id)
-		if err != nil {
+	err = g.db.Update(ctx, func(tx *store.Tx) error {
+		if a, err = tx.Approval(ctx, id); err != nil {
 			return err
 		}
-		t, a = task, shown.Approval
-		if err := approval.Vote(&a, who, v, shown.Shown, writ.Now()); err != nil {
+		if t, err = tx.Task(ctx, a.Task); err != nil {
+			return err
+		}
+		if err := approval.Vote(&a, who, v, seen.Shown, writ.Now()); err != nil {
 			return err
 		}
 		return g.settleVote(ctx, tx, &t, &a, who)

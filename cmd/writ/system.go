@@ -119,9 +119,8 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 	s.work.Go(func() { s.watchPolicy(background) })
 	s.work.Go(func() { s.watchRunner(background) })
 
-	authn := auth.New(s.admin, s.admin)
 	s.api = rest.New(s.slog, rest.Services{
-		Auth: authn, Tasks: task.New(s.gw, s.db, hub, s.log), Approvals: s.gw, Audit: s.admin, Access: s.admin, Policy: s.admin,
+		Auth: admin.NewDoor(s.admin, s.slog), Tasks: task.New(s.gw, s.db, hub, s.log), Approvals: s.gw, Audit: s.admin, Access: s.admin, Policy: s.admin,
 	}, rest.Options{})
 	return s.serveSocket()
 }
