@@ -23,14 +23,16 @@ const (
 
 // Client talks to one server. It is safe for concurrent use.
 type Client struct {
-	http  *http.Client
-	base  string // without a slash at the end
-	name  string // of the server, for messages
-	token writ.Secret
+	http *http.Client
+	base string // without a slash at the end
+	name string // of the server, for messages
+	// token is behind a pointer because fmt prints an unexported field without
+	// asking its type; a pointer it prints as an address. Nil means no key.
+	token *writ.Secret
 }
 
 // New is a client of the server at baseURL ("http://127.0.0.1:8080"), with the key
-// token. A baseURL that is not http or https with a host is an error of kind
+// token, or without one when that is empty. A baseURL that is not http or https with a host is an error of kind
 // Invalid. It does not connect.
 func New(baseURL string, token writ.Secret) (*Client, error) {
 	u, err := url.Parse(baseURL)
@@ -38,7 +40,8 @@ func New(baseURL string, token writ.Secret) (*Client, error) {
 		return nil, &writ.Error{Kind: writ.Invalid, Op: "server address", Msg: fmt.Sprintf("%q: want http://HOST:PORT", baseURL)}
 	}
 	base := strings.TrimRight(u.String(), "/")
-	return &Client{http: &http.Client{CheckRedirect: stay}, base: base, name: base, token: token}, nil
+	c := &Client{http: &http.Client{CheckRedirect: stay}, base: base, name: base}
+	return c.WithKey(token), nil
 }
 
 // Unix is a client of the server that listens on a unix socket, as the user that
@@ -56,7 +59,7 @@ func Unix(socket string) *Client {
 // decides who asks, in place of the user of this process.
 func (c *Client) WithKey(token writ.Secret) *Client {
 	d := *c
-	d.token = token
+	d.token = &token
 	return &d
 }
 
@@ -124,7 +127,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.token != "" {
+	if c.token != nil && *c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token.Reveal())
 	}
 	resp, err := c.http.Do(req)

@@ -82,6 +82,8 @@ func faultOf(err error, limit int64) error {
 			return fail("%s is given twice", place(e.JSONPointer))
 		case errors.Is(e.Err, io.ErrUnexpectedEOF) && e.ByteOffset == 0:
 			return fail("the body is empty: want a JSON object")
+		case errors.Is(e.Err, io.ErrUnexpectedEOF):
+			return fail("not JSON: it ends too early, at byte %d, in %s", e.ByteOffset, place(e.JSONPointer))
 		}
 		return fail("not JSON at byte %d, %s: %v", e.ByteOffset, place(e.JSONPointer), e.Err)
 	}
@@ -95,9 +97,6 @@ func faultOf(err error, limit int64) error {
 			return fail("%s: a JSON %s does not fit: want %s", place(e.JSONPointer), kindName(e.JSONKind), wanted(e.GoType))
 		}
 		return fail("%s: %v", place(e.JSONPointer), e.Err)
-	}
-	if errors.Is(err, io.EOF) {
-		return fail("the body is empty: want a JSON object")
 	}
 	return fail("the body could not be read")
 }

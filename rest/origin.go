@@ -36,7 +36,8 @@ func checkOrigin(r *http.Request, hosts []string) error {
 }
 
 // knownHost reports whether a Host header, with or without a port, names a
-// loopback address or one of hosts.
+// loopback address or one of hosts. An unspecified address among hosts ("0.0.0.0",
+// "::") stands for every address: a page cannot rebind an address, only a name.
 func knownHost(header string, hosts []string) bool {
 	host := header
 	if h, _, err := net.SplitHostPort(header); err == nil {
@@ -48,8 +49,15 @@ func knownHost(header string, hosts []string) bool {
 	if host == "" {
 		return false
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() {
 		return true
 	}
-	return host == "localhost" || slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) })
+	return slices.ContainsFunc(hosts, func(h string) bool {
+		if strings.EqualFold(h, host) {
+			return true
+		}
+		any := net.ParseIP(h)
+		return ip != nil && any != nil && any.IsUnspecified()
+	})
 }

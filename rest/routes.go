@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"writ"
@@ -46,19 +47,24 @@ func (a *API) routes(stopping context.Context) []route {
 	}
 }
 
-// until is h with a request whose context also ends with stopping. What then fails
-// is Unavailable: the client should ask again, after the restart.
+// until is h with a request whose context also ends with stopping.
 func until(stopping context.Context, h handler) handler {
 	return func(w *recorder, r *http.Request, who writ.Principal) error {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(stopping, cancel)()
-		err := h(w, r.WithContext(ctx), who)
-		if err != nil && stopping.Err() != nil {
-			return &writ.Error{Kind: writ.Unavailable, Msg: "the server is stopping: ask again", Err: err}
-		}
-		return err
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(stopping, func() {
+			cancel(&writ.Error{Kind: writ.Unavailable, Msg: "the server is stopping: ask again"})
+		})()
+		return h(w, r.WithContext(ctx), who)
 	}
+}
+
+// ended is err, or in its place why ctx ended when that is for the client.
+func ended(ctx context.Context, err error) error {
+	if why, ok := errors.AsType[*writ.Error](context.Cause(ctx)); ok && err != nil {
+		return why
+	}
+	return err
 }
 
 func (a *API) health(w *recorder, _ *http.Request, _ writ.Principal) error {

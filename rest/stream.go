@@ -22,16 +22,16 @@ func (a *API) watchTask(w *recorder, r *http.Request, who writ.Principal) error 
 	ctx, cancel := context.WithCancel(r.Context())
 	var beat sync.WaitGroup
 	beat.Go(func() { s.beat(ctx, a.heartbeat) })
-	err = a.Tasks.Watch(ctx, who, id, s.emit)
+	err = ended(r.Context(), a.Tasks.Watch(ctx, who, id, s.emit))
 	cancel()
-	beat.Wait()
+	beat.Wait() // from here on s is ours alone
 	switch {
 	case err == nil && !s.started:
 		return s.open() // nothing to tell, and that is the answer
 	case err == nil, s.lost != nil:
 		return nil // the client has all of it, or is gone
 	case s.started:
-		s.event("error", problemOf(err))
+		_ = s.event("error", problemOf(err)) // err is the answer to the log either way
 	}
 	return err
 }

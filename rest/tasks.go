@@ -116,7 +116,7 @@ func (a *API) waitTask(w *recorder, r *http.Request, who writ.Principal) error {
 	}
 	t, err := a.Tasks.Wait(r.Context(), who, id, d)
 	if err != nil {
-		return err
+		return ended(r.Context(), err)
 	}
 	return send(w, http.StatusOK, t)
 }

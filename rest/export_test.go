@@ -1,0 +1,24 @@
+package rest
+
+import "context"
+
+// ApprovalStates and EventTypes are what lists can be narrowed to, for tests.
+var (
+	ApprovalStates = approvalStates
+	EventTypes     = eventTypes
+)
+
+// Status is the table of statuses, for tests.
+var Status = status
+
+// Operations is every route of the API as "METHOD /path".
+func Operations() []string {
+	var out []string
+	for _, rt := range new(API).routes(context.Background()) {
+		out = append(out, rt.method+" "+rt.path)
+	}
+	return out
+}
+
+// Document is the OpenAPI document.
+func Document() []byte { return document }

@@ -1,0 +1,96 @@
+package rest_test
+
+import (
+	"time"
+
+	"writ"
+)
+
+// The values below fill every field, so that a member which the document does not
+// know, or which is lost on the way, shows.
+
+func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 250e6, time.UTC) }
+
+func digest(s string) writ.Digest { return writ.DigestOf([]byte(s)) }
+
+func ptr[T any](v T) *T { return &v }
+
+func someRules() []writ.Rule {
+	return []writ.Rule{{ID: "review-shell", File: "base.cedar", Line: 12, Effect: writ.Hold}}
+}
+
+func someSpec() writ.RunSpec {
+	return writ.RunSpec{
+		Language: "python", Code: "print('é')", Args: []string{"-x"}, Stdin: "in", Env: map[string]string{"A": "b"},
+		Inputs: []writ.Input{{Path: "data/a.bin", Content: []byte{0, 255}, Exec: true}}, Limits: writ.DefaultLimits,
+	}
+}
+
+func someEnforcement() writ.Enforcement {
+	return writ.Enforcement{Provider: "bubblewrap 0.8.0", Active: []string{"seccomp"}, Missing: []string{"memory-cgroup"}}
+}
+
+func someTask() writ.Task {
+	return writ.Task{
+		ID: "task_1", Key: "k", Tenant: "default", Identity: "coder", Role: "dev", Requester: agent().Ref(), Step: "try it",
+		RetryOf: "task_0", State: writ.TaskFailed, Reason: "exit code 3", Rules: someRules(), Language: "python", Digest: digest("spec"),
+		Clamped: []string{"wall_ms"}, Approval: "appr_1",
+		Result: &writ.Result{
+			Outcome: writ.Failed, Started: true, ExitCode: ptr(3), Signal: "SIGTERM", Reason: "because",
+			Stdout: writ.NewOutput([]byte("<b>out</b>"), 100), Stderr: writ.NewOutput([]byte{'x', 0xff, 'y'}, 3),
+			WallMS: 12, CPUMS: 3, PeakBytes: 1 << 40, Sandbox: someEnforcement(),
+		},
+		Created: noon(), Updated: noon(), Started: ptr(noon()), Finished: ptr(noon()),
+	}
+}
+
+// someTasks are a task with all fields and one with as few as there can be.
+func someTasks() []writ.Task {
+	return []writ.Task{someTask(), {
+		ID: "task_2", Tenant: "default", Identity: "coder", Requester: agent().Ref(), State: writ.TaskHeld,
+		Created: noon(), Updated: noon(),
+	}}
+}
+
+func someVotes() []writ.Vote {
+	return []writ.Vote{{By: writ.Ref{Kind: writ.KindOperator, ID: "ada"}, Verdict: writ.Grant, Reason: "fine", Shown: digest("text"), At: noon()}}
+}
+
+func someNeed() writ.Need { return writ.Need{Grants: 2, Reason: true, Roles: []string{"lead"}} }
+
+func someApproval() writ.Approval {
+	return writ.Approval{
+		ID: "appr_1", Task: "task_1", Tenant: "default", Identity: "coder", Requester: agent().Ref(), State: writ.ApprovalPending,
+		Reason: "shell is reviewed", Rules: someRules(), Need: someNeed(), Spec: digest("spec"), Policy: digest("policy"),
+		Digest: digest("all"), Votes: someVotes(), Replaces: "appr_0", Created: noon(), Expires: noon(), Decided: ptr(noon()),
+	}
+}
+
+func someEvents() []writ.Event {
+	facts := writ.NewOutput([]byte("out"), 100).Facts()
+	return []writ.Event{
+		{Time: noon(), Type: writ.EventServerStarted},
+		{
+			Seq: 1, Time: noon(), Type: writ.EventToolResult, Tenant: "default", Task: "task_1", Approval: "appr_1", Actor: agent().Ref(),
+			Data: writ.EventData{
+				Reason: "r", Key: "k", Identity: "coder", Role: "dev", State: writ.TaskFailed, RetryOf: "task_0",
+				Language: "python", Spec: digest("spec"), Code: digest("code"), CodeBytes: 9, Args: 1, Inputs: 1,
+				Limits: writ.DefaultLimits, Clamped: []string{"wall_ms"}, Effect: writ.Hold, Rules: someRules(), Policy: digest("policy"),
+				Need: ptr(someNeed()), Status: writ.ApprovalQueued, Votes: someVotes(), Binds: digest("all"),
+				Outcome: writ.Failed, Started: ptr(true), ExitCode: ptr(3), Signal: "SIGTERM", Stdout: facts, Stderr: facts,
+				WallMS: 12, CPUMS: 3, PeakBytes: 1 << 40, Sandbox: ptr(someEnforcement()), Subject: "ada", Count: 2,
+			},
+		},
+	}
+}
+
+func someCheckpoint() writ.Checkpoint {
+	return writ.Checkpoint{Size: 3, Root: digest("root"), Note: "writ\n3\nroot\n\n— writ sig\n"}
+}
+
+func someKey() writ.Key {
+	return writ.Key{
+		ID: "k2", Kind: writ.KindAgent, Subject: "coder", Tenant: "default",
+		Created: noon(), Expires: ptr(noon()), Revoked: ptr(noon()),
+	}
+}
