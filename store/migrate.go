@@ -73,9 +73,10 @@ func migrator(db *DB) (*goose.Provider, error) {
 	return p, nil
 }
 
-// lockMigrations keeps other processes that start at the same time waiting.
+// lockMigrations keeps other processes that start at the same time waiting, each
+// asking once a second for at most five minutes.
 func lockMigrations(ctx context.Context, db *sql.DB) (unlock func() error, err error) {
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}

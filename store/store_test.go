@@ -347,3 +347,32 @@ func TestUpdateRetriesLostConflicts(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectionLost cuts every connection under a transaction.
+func TestConnectionLost(t *testing.T) {
+	url, ctx := testkit.Postgres(t)(t), context.Background()
+	db := open(t, url)
+	under := raw(t, url)
+	err := db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.InsertTask(ctx, writ.Task{ID: "lost", State: writ.TaskQueued, Created: writ.Now(), Updated: writ.Now()}); err != nil {
+			return err
+		}
+		if _, err := under.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'writ'`); err != nil {
+			return err
+		}
+		_, err := tx.Running(ctx, "")
+		return err
+	})
+	if writ.KindOf(err) != writ.Unavailable || strings.Contains(writ.Message(err), "SQL") {
+		t.Errorf("got %v, want Unavailable in plain words", err)
+	}
+	testkit.Eventually(t, "the store connects again", func() bool {
+		_, err := readTask(t, db, "lost")
+		return writ.KindOf(err) == writ.NotFound // and what was under way is not there
+	})
+}
+
+func BenchmarkCreateTask(b *testing.B) {
+	b.Run("sqlite", func(b *testing.B) { testkit.BenchmarkCreateTask(b, sqliteURL) })
+	b.Run("postgres", func(b *testing.B) { testkit.BenchmarkCreateTask(b, testkit.Postgres(b)) }) // without fsync
+}
