@@ -68,6 +68,9 @@ func (a *argList) addDev(l writ.Limits) {
 // host's: what the host's /proc has, the box's has, and bwrap fails on what it has not.
 func (a *argList) addProc() {
 	a.add("--proc", "/proc")
+	// What a box reads there is of its own namespaces, whoever's /proc it is bound
+	// from; bwrap leaves it writable where the box's user owns a namespace's settings.
+	a.add("--ro-bind", "/proc/sys", "/proc/sys")
 	for _, p := range maskedProc {
 		if exists(p) {
 			a.add("--ro-bind", "/dev/null", p)

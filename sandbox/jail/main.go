@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -53,16 +54,16 @@ func prepare() error {
 }
 
 func surroundings() error {
-	if pid := os.Getpid(); pid != 1 {
-		return fmt.Errorf("process id is %d, want 1: this command is started by writ alone, inside a box", pid)
+	if os.Getpid() != 1 {
+		return errors.New("this is not the first process of a box: writ starts it there, nobody else does anywhere")
 	}
 	if os.Geteuid() == 0 || os.Getuid() == 0 {
-		return fmt.Errorf("user is root")
+		return errors.New("the user is root")
 	}
 	// The value comes back as the result, which Prctl does not give.
 	on, _, errno := unix.Syscall6(unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0)
 	if errno != 0 || on != 1 {
-		return fmt.Errorf("no_new_privs is not set")
+		return errors.New("no_new_privs is not set")
 	}
 	return nil
 }

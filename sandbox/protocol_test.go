@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"writ"
+	"writ/sandbox/jail"
+)
+
+// The jail executes nothing from a file that could still be changed.
+func TestJailRefusesAFileThatIsNotSealed(t *testing.T) {
+	b := newProvider(t, Options{})
+	header := jail.Command{Argv: []string{"/bin/true"}, Dir: "/"}.AppendHeader(nil)
+	for name, seals := range map[string]int{
+		"no seals":       0,
+		"still writable": unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL,
+		"may be resized": unix.F_SEAL_WRITE | unix.F_SEAL_SEAL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := os.NewFile(uintptr(fd), "command")
+			defer f.Close()
+			if _, err := f.Write(header); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+				t.Fatal(err)
+			}
+			if rec := tell(t, b, f, len(header)); rec.Kind != jail.Failed || rec.Step != jail.StepCommand || rec.Errno != syscall.EPERM {
+				t.Errorf("got %+v", rec)
+			}
+		})
+	}
+	f, err := sealed("command", header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if rec := tell(t, b, f, len(header)); rec.Kind != jail.Started {
+		t.Errorf("sealed: got %+v", rec)
+	}
+	if rec := tell(t, b, f, len(header)+1); rec.Kind != jail.Failed || rec.Step != jail.StepCommand {
+		t.Errorf("a header longer than its file: got %+v", rec)
+	}
+}
+
+// tell sends the command file f to a fresh box and gives its answer.
+func tell(t *testing.T, b *Bubblewrap, f *os.File, header int) jail.Record {
+	t.Helper()
+	box := prepareBox(t, b, writ.DefaultLimits).(*bubblewrapBox)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	n := int(null.Fd())
+	if _, _, err := box.process.conn.WriteMsgUnix(jail.CommandMessage(header), unix.UnixRights(int(f.Fd()), n, n, n), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := box.process.conn.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := (&run{box: box}).receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// A command file that nobody can change, not even we.
+func TestSealedFile(t *testing.T) {
+	f, err := sealed("x", []byte("one"), nil, []byte("two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 10)
+	if n, _ := f.Read(b); string(b[:n]) != "onetwo" {
+		t.Errorf("content %q", b[:n])
+	}
+	if _, err := f.WriteAt([]byte("x"), 0); err == nil {
+		t.Error("it can be written")
+	}
+	if w, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_WRONLY, 0); err == nil {
+		if _, err := w.WriteAt([]byte("x"), 0); err == nil {
+			t.Error("it can be opened again and written")
+		}
+		_ = w.Close()
+	}
+	if err := f.Truncate(0); err == nil {
+		t.Error("it can be cut")
+	}
+}
