@@ -91,8 +91,20 @@ func TestOnlyUnixSocketsHaveAPeer(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if uid, err := peerUID(a); err == nil {
-		t.Errorf("peerUID of a pipe = %d", uid)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	tcp, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	for _, conn := range []net.Conn{a, tcp} {
+		if isOf(conn, ownUID()) {
+			t.Errorf("a connection of %T counts as ours", conn)
+		}
 	}
 }
 

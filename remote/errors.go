@@ -49,10 +49,10 @@ func kindOf(c codes.Code) writ.Kind {
 	return writ.Internal
 }
 
-// toStatus is err as it crosses the wire, and the trailer that must go with it.
+// toStatus is the trailer and the status that err crosses the wire as.
 // The text of an internal error crosses too: the gateway's operator needs it, and
 // writ.Message keeps it from anybody else.
-func toStatus(err error) (error, metadata.MD) {
+func toStatus(err error) (metadata.MD, error) {
 	kind := writ.KindOf(err)
 	text := err.Error()
 	if kind != writ.Internal {
@@ -61,7 +61,7 @@ func toStatus(err error) (error, metadata.MD) {
 	if len(text) > maxMessageBytes {
 		text = string(writ.CutRune([]byte(text[:maxMessageBytes]))) + "..."
 	}
-	return status.Error(codeOf(kind), text), metadata.Pairs(answerTrailer, "1")
+	return metadata.Pairs(answerTrailer, "1"), status.Error(codeOf(kind), text)
 }
 
 // fromStatus is the error that the runner gave, or nil when err comes from the

@@ -41,7 +41,7 @@ type Process struct {
 	closed  error // the result of Close; set within closing
 }
 
-// Start runs "exe runner --socket DIR/runner.sock ARGS..." and returns when it has
+// Start runs "EXE runner --socket DIR/runner.sock ARGS...", where exe is a path, and returns when it has
 // answered a Probe, be it with an error of its sandbox: that it runs does not mean
 // that it can run anything. dir is made with mode 0700; one that is there must be
 // this user's alone. The child gets no environment but a PATH and a locale, and no
@@ -51,6 +51,14 @@ type Process struct {
 // leaves nothing behind and answers a *writ.Error of kind writ.Unavailable with the
 // last line that the child logged. Otherwise the caller must Close the process.
 func Start(ctx context.Context, exe, dir string, args []string, log io.Writer) (*Process, error) {
+	// The child works in "/": neither may be relative.
+	exe, err := filepath.Abs(exe)
+	if err != nil {
+		return nil, fmt.Errorf("start runner: %w", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("start runner: %w", err)
+	}
 	if err := makePrivate(dir); err != nil {
 		return nil, fmt.Errorf("start runner: %w", err)
 	}

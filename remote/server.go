@@ -75,7 +75,7 @@ func unary[T any](call func(Runner, context.Context) (T, error)) grpc.MethodHand
 		}
 		out, err := call(srv.(Runner), ctx)
 		if err != nil {
-			st, trailer := toStatus(err)
+			trailer, st := toStatus(err)
 			if err := grpc.SetTrailer(ctx, trailer); err != nil {
 				return nil, err
 			}
@@ -110,7 +110,7 @@ func serveRun(srv any, stream grpc.ServerStream) error {
 	}
 	res, err := srv.(Runner).Run(ctx, first.Run.ID, first.Run.Spec, first.Run.Digest, emit)
 	if err != nil {
-		st, trailer := toStatus(err)
+		trailer, st := toStatus(err)
 		stream.SetTrailer(trailer)
 		return st
 	}
