@@ -20,7 +20,8 @@ type cgroupV1 struct {
 	memory, pids, cpuacct string // our own group's folder, or empty where we may not write
 }
 
-func openV1(mounts []cgroupMount) cgroupTree {
+// openV1 returns nil when neither memory nor processes can be limited.
+func openV1(mounts []cgroupMount) *cgroupV1 {
 	find := func(controller string) string {
 		for _, m := range mounts {
 			if m.version == 1 && slices.Contains(m.controllers, controller) && writable(m.dir) {

@@ -30,10 +30,10 @@ const selfLeaf = "writ-self"
 // openV2 finds where boxes may have groups: beneath our own group when it was
 // delegated to us, else, for root on a host, beneath the top. It returns nil when
 // neither can be had.
-func openV2(mounts []cgroupMount) (*cgroupV2, error) {
+func openV2(mounts []cgroupMount) *cgroupV2 {
 	i := slices.IndexFunc(mounts, func(m cgroupMount) bool { return m.version == 2 })
 	if i < 0 {
-		return nil, nil
+		return nil
 	}
 	m := mounts[i]
 	own := m.dir
@@ -48,15 +48,13 @@ func openV2(mounts []cgroupMount) (*cgroupV2, error) {
 		if !top && !delegated(parent, parent == m.point) {
 			continue
 		}
+		// Controllers that cannot be had here may be had further up.
 		got, err := enable(parent, top)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(got, "memory") || slices.Contains(got, "pids") {
-			return &cgroupV2{parent: parent, controllers: got}, nil
+		if err == nil && (slices.Contains(got, "memory") || slices.Contains(got, "pids")) {
+			return &cgroupV2{parent: parent, controllers: got}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // isTop reports whether dir is the group of the whole host, the only one without
