@@ -117,7 +117,7 @@ func (b *bubblewrapBox) lost(err error) error {
 // commandFile is the sealed memory file of a command and the message that goes
 // with it. The caller closes the file.
 func (b *bubblewrapBox) commandFile(cmd Command) ([]byte, *os.File, error) {
-	c := jail.Command{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Limits: rlimits(cmd.Limits, b.group.counts(LayerMemoryCgroup))}
+	c := jail.Command{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Limits: rlimits(cmd.Limits, b.group)}
 	parts := make([][]byte, 1, len(cmd.Files)+1)
 	for _, f := range cmd.Files {
 		c.Files = append(c.Files, jail.File{Path: f.Path, Mode: uint32(f.Mode.Perm()), Size: int64(len(f.Content))})

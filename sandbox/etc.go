@@ -43,4 +43,4 @@ var maskedProc = [...]string{
 }
 
 // maskedProcDirs are folders of the same kind; a box gets them empty.
-var maskedProcDirs = [...]string{"/proc/acpi", "/proc/scsi", "/proc/asound"}
+var maskedProcDirs = [...]string{"/proc/acpi", "/proc/scsi", "/proc/asound", "/proc/pressure"}

@@ -25,14 +25,17 @@ func groupLimits(l writ.Limits) writ.Limits {
 
 // rlimits are the limits that the kernel holds for each process. They are all there
 // is on a host without control groups, and a second line elsewhere.
-func rlimits(l writ.Limits, memoryCounted bool) []jail.Limit {
+func rlimits(l writ.Limits, g *cgroup) []jail.Limit {
 	// With a control group the address space only needs to be sane: runtimes map much
 	// more than they use.
 	data := l.MemoryBytes
-	if memoryCounted {
+	if g.counts(LayerMemoryCgroup) {
 		data *= 4
 	}
 	cpu := cpuSeconds(l)
+	if g.counts(LayerCPUCgroup) {
+		cpu++ // our own count of all processes together, which is precise, comes first
+	}
 	list := []jail.Limit{
 		// A second more before SIGKILL, for a program that wants to say something.
 		{Resource: unix.RLIMIT_CPU, Soft: cpu, Hard: cpu + 1},

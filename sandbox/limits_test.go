@@ -156,7 +156,7 @@ func TestCPUTimeIsATimeOut(t *testing.T) {
 			cmd.Limits.CPUMS = 1000
 			r := runIn(t, b, cmd)
 			wantOutcome(t, r, writ.TimedOut)
-			if r.Reason != "cpu time limit of 1s reached" || r.CPUMS < 900 {
+			if r.Reason != "cpu time limit of 1s reached" || r.CPUMS < 750 {
 				t.Errorf("result: %s", show(r))
 			}
 		})
@@ -248,6 +248,7 @@ func TestOutcomeRestsOnEvidence(t *testing.T) {
 		{"nothing is known", evidence{}, writ.Interrupted, ""},
 		{"cpu limit", evidence{exited: signal(syscall.SIGXCPU, time.Second)}, writ.TimedOut, "SIGXCPU"},
 		{"cpu limit, hard", evidence{exited: signal(syscall.SIGKILL, 2*time.Second)}, writ.TimedOut, "SIGKILL"},
+		{"cpu limit, by ticks", evidence{exited: signal(syscall.SIGXCPU, 950*time.Millisecond)}, writ.TimedOut, "SIGXCPU"},
 		{"SIGXCPU without the time", evidence{exited: signal(syscall.SIGXCPU, 500*time.Millisecond)}, writ.Failed, "SIGXCPU"},
 		{"SIGTERM with the time", evidence{exited: signal(syscall.SIGTERM, time.Minute)}, writ.Failed, "SIGTERM"},
 	} {

@@ -100,3 +100,39 @@ func TestSealedFile(t *testing.T) {
 		t.Error("it can be cut")
 	}
 }
+
+// Under the limits of a command the jail may not get another thread, so it must not
+// need one.
+func TestJailHasItsThreadsBeforeTheLimits(t *testing.T) {
+	b := newProvider(t, Options{})
+	for range 5 {
+		box := prepareBox(t, b, writ.DefaultLimits).(*bubblewrapBox)
+		run, err := box.Start(t.Context(), shell("echo up; read x < /dev/zero & sleep 0.2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := readStatus(box.process.pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var after map[string]string
+		eventually(t, "the program waits", func() bool {
+			after, err = readStatus(box.process.pid)
+			return err != nil || after["State"] == "S (sleeping)"
+		})
+		if err == nil && before["Threads"] != after["Threads"] {
+			t.Errorf("%s threads when it started, %s later", before["Threads"], after["Threads"])
+		}
+		wantExit(t, run.Wait(), 0)
+	}
+	// All memory that there is, at once, on a host that counts no memory.
+	b.groups = nil
+	cmd := python(t, "b = []\ntry:\n    while True: b.append(bytearray(1 << 16))\nexcept MemoryError: pass\nprint('end')")
+	cmd.Limits.MemoryBytes = 64 << 20
+	for range 5 {
+		r := runIn(t, b, cmd)
+		if r.Outcome != writ.Succeeded && r.Outcome != writ.Failed {
+			t.Fatalf("the jail did not hold: %s", show(r))
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -43,6 +45,9 @@ func prepare() error {
 			_ = unix.Close(ExecutableFD)
 			return unix.CloseRange(SocketFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 		}},
+		// Now, as under the limits of a command there may be no room for another thread,
+		// and a runtime that cannot start one gives up.
+		{"start threads", func() error { startThreads(4); return nil }},
 		{"set the umask", func() error { unix.Umask(0o022); return nil }},
 		{"report ready", ready},
 	} {
@@ -66,6 +71,26 @@ func surroundings() error {
 		return errors.New("no_new_privs is not set")
 	}
 	return nil
+}
+
+// startThreads makes the runtime start n threads and keep them for later. The jail
+// blocks in two system calls at most (serve), and runs on one processor.
+func startThreads(n int) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	var done sync.WaitGroup
+	for range n {
+		done.Go(func() {
+			runtime.LockOSThread() // so that each waits on a thread of its own
+			defer runtime.UnlockOSThread()
+			arrived <- struct{}{}
+			<-release
+		})
+	}
+	for range n {
+		<-arrived
+	}
+	close(release)
+	done.Wait() // and all but the one that goes on here are idle
 }
 
 // ready opens the writable file systems and reports them with the namespaces.
@@ -132,15 +157,15 @@ func report(r Record) error {
 // jail is alone.
 func reap(program int) error {
 	r := Record{Kind: Exited}
+	// Outside of the loop, which hostile code can make run long: it allocates nothing.
+	var status syscall.WaitStatus
+	var use, all syscall.Rusage
 	for ended := false; ; {
-		var status syscall.WaitStatus
-		var use syscall.Rusage
 		pid, err := syscall.Wait4(-1, &status, 0, &use)
 		switch {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.ECHILD && ended:
-			var all syscall.Rusage
 			if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all) == nil {
 				r.Values[1], r.Values[2] = uint64(cpu(all)), uint64(all.Maxrss)<<10
 			}

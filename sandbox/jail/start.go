@@ -61,8 +61,9 @@ func (m *message) start() (pid int, failed *Record) {
 		return 0, failure(StepCommand, 0, err)
 	}
 	at := int64(m.header)
+	buf := make([]byte, 256<<10)
 	for i, f := range cmd.Files {
-		if err := place(m.file, at, f); err != nil {
+		if err := place(m.file, at, f, buf); err != nil {
 			return 0, failure(StepFile, i, err)
 		}
 		at += f.Size
@@ -134,8 +135,8 @@ func readFull(fd int, b []byte, at int64) error {
 }
 
 // place writes one file. The box has run nothing yet, so no name in it can be a
-// trap; O_EXCL makes two files of one path an error.
-func place(from int, at int64, f File) (err error) {
+// trap; O_EXCL makes two files of one path an error. buf is for copying.
+func place(from int, at int64, f File, buf []byte) (err error) {
 	if err := makeParents(f.Path); err != nil {
 		return err
 	}
@@ -144,7 +145,6 @@ func place(from int, at int64, f File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unix.Close(fd)) }()
-	buf := make([]byte, min(f.Size, 256<<10))
 	for left := f.Size; left > 0; {
 		b := buf[:min(left, int64(len(buf)))]
 		if err := readFull(from, b, at); err != nil {
