@@ -47,23 +47,22 @@ func TestWireIsAsSpecified(t *testing.T) {
 	}
 }
 
-// TestLargestMessagesFit: what Validate lets through crosses.
+// TestLargestMessagesFit: what Validate lets through crosses. The messages are 1/32
+// of the largest, in each of their parts, so that the test is quick.
 func TestLargestMessagesFit(t *testing.T) {
+	const part = 32
 	worst := func(n int) string { return strings.Repeat("\x01", n) }
-	spec := writ.RunSpec{Language: "sh", Code: worst(writ.MaxCodeBytes), Stdin: worst(writ.MaxStdinBytes), Args: []string{worst(writ.MaxArgBytes)}, Limits: writ.MaxLimits}
-	name := worst(writ.MaxNameBytes)
-	for i := range writ.MaxInputs {
-		dir := strings.Repeat(name+"/", writ.MaxInputsDepth-1)
-		in := writ.Input{Path: dir + worst(i%100+1) + string(rune('a'+i/100))}
-		if i == 0 {
-			in.Content = make([]byte, writ.MaxInputBytes)
-		}
-		spec.Inputs = append(spec.Inputs, in)
+	spec := writ.RunSpec{Language: "sh", Code: worst(writ.MaxCodeBytes / part), Stdin: worst(writ.MaxStdinBytes / part),
+		Args: []string{worst(writ.MaxArgBytes / part)}, Env: map[string]string{"A": worst(writ.MaxArgBytes/part - 1)}, Limits: writ.MaxLimits}
+	dir := strings.Repeat(worst(writ.MaxNameBytes)+"/", writ.MaxInputsDepth-1)
+	for i := range writ.MaxInputs / part {
+		name := worst(writ.MaxNameBytes-2) + string(rune('a'+i/26)) + string(rune('a'+i%26))
+		spec.Inputs = append(spec.Inputs, writ.Input{Path: dir + name, Content: make([]byte, writ.MaxInputBytes/writ.MaxInputs)})
 	}
 	if err := spec.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	text, raw := []byte(worst(int(writ.MaxLimits.OutputBytes))), make([]byte, writ.MaxLimits.OutputBytes)
+	text, raw := []byte(worst(int(writ.MaxLimits.OutputBytes/part))), make([]byte, writ.MaxLimits.OutputBytes/part)
 	for i := range raw {
 		raw[i] = 0xff - byte(i)&0x7f // none of it is UTF-8
 	}
@@ -73,15 +72,15 @@ func TestLargestMessagesFit(t *testing.T) {
 		"binary": &reply{Result: &writ.Result{Stdout: writ.NewOutput(raw, int64(len(raw))), Stderr: writ.NewOutput(raw, int64(len(raw)))}},
 	} {
 		b, err := codec{}.Marshal(msg)
-		if err != nil || len(b) > MaxMessage {
-			t.Errorf("%s: %d bytes of %d, %v", name, len(b), MaxMessage, err)
+		if err != nil || len(b) > MaxMessage/part {
+			t.Errorf("%s: %d bytes of %d, %v", name, len(b)*part, MaxMessage, err)
 		}
 	}
 }
 
 func TestBigSpecAndResultCross(t *testing.T) {
-	spec := writ.RunSpec{Language: "sh", Code: strings.Repeat("x", writ.MaxCodeBytes), Stdin: strings.Repeat("\u2192", writ.MaxStdinBytes/3),
-		Inputs: []writ.Input{{Path: "f", Content: make([]byte, writ.MaxInputBytes)}}, Limits: writ.MaxLimits}
+	spec := writ.RunSpec{Language: "sh", Code: strings.Repeat("x", 1<<20), Stdin: strings.Repeat("\u2192", 2<<20),
+		Inputs: []writ.Input{{Path: "f", Content: make([]byte, 8<<20)}}, Limits: writ.MaxLimits}
 	c, _ := serve(t, fake{run: func(_ context.Context, _ string, s writ.RunSpec, d writ.Digest, _ func(writ.Chunk)) (writ.Result, error) {
 		if s.Digest() != d {
 			return writ.Result{}, errors.New("the spec changed")
