@@ -86,3 +86,6 @@ func (e evidence) cpuDeath() bool {
 	limit := time.Duration(cpuSeconds(e.limits)) * time.Second
 	return (sig == unix.SIGXCPU || sig == unix.SIGKILL) && used >= limit*3/4
 }
+
+// SignalNumber is the number of a signal by its name ("SIGKILL"), or 0.
+func SignalNumber(name string) int { return int(unix.SignalNum(name)) }
