@@ -31,10 +31,12 @@ type process struct {
 	cmd    *exec.Cmd
 	group  *cgroup
 	conn   *net.UnixConn // to the jail
-	jail   *os.File      // pidfd of the box's first process; nil until ready
-	pid    int           // of the same
+	pid    int           // of the box's first process
 	dirs   [len(jail.Dirs)]*os.File
 	stderr diagnosis
+
+	mu   sync.Mutex
+	jail *os.File // guarded by mu: kill comes from any goroutine; pidfd of pid; nil until ready and after end
 
 	// gone is closed when bwrap has been waited for. It waits for the jail, and the
 	// kernel ends a jail only after everything else in its pid namespace.
@@ -186,7 +188,9 @@ func (p *process) takeControl(oob []byte) error {
 			if err != nil {
 				return fmt.Errorf("opening process %d of the box: %w", cred.Pid, err)
 			}
+			p.mu.Lock()
 			p.jail, p.pid = os.NewFile(uintptr(fd), "jail process"), int(cred.Pid)
+			p.mu.Unlock()
 			continue
 		}
 		fds, err := unix.ParseUnixRights(&m)
@@ -207,6 +211,8 @@ func (p *process) takeControl(oob []byte) error {
 
 // kill begins to end everything in the box.
 func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.jail != nil {
 		// Not bwrap: it would then be gone before the box is.
 		if unix.PidfdSendSignal(int(p.jail.Fd()), unix.SIGKILL, nil, 0) == nil {
@@ -238,8 +244,11 @@ func (p *process) end() error {
 			err = errors.Join(err, f.Close())
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.jail != nil {
 		err = errors.Join(err, p.jail.Close())
+		p.jail = nil
 	}
 	return err
 }
