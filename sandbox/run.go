@@ -116,8 +116,8 @@ func (r *run) follow(ctx context.Context) *jail.Record {
 		// Ends with the jail, whose end of the socket nobody else has.
 		rec, err := r.receive()
 		if err != nil || rec.Kind != jail.Exited {
-			reports <- nil
 			p.kill() // whatever it is that speaks, it is not our jail
+			reports <- nil
 			return
 		}
 		reports <- &rec
