@@ -23,7 +23,7 @@ type approvalsListCmd struct {
 }
 
 func (l *approvalsListCmd) Run(ctx context.Context, c *cli, e env) error {
-	return withOperator(ctx, c, e, func(cl *client.Client) error {
+	return withTask(ctx, c, e, func(cl *client.Client) error {
 		f := writ.ApprovalFilter{Page: writ.Page{Limit: l.Limit, Cursor: l.Cursor}}
 		if !l.All {
 			f.States = []writ.ApprovalState{writ.ApprovalPending}
@@ -51,7 +51,7 @@ type approvalsShowCmd struct {
 }
 
 func (s *approvalsShowCmd) Run(ctx context.Context, c *cli, e env) error {
-	return withOperator(ctx, c, e, func(cl *client.Client) error {
+	return withTask(ctx, c, e, func(cl *client.Client) error {
 		v, err := cl.Approval(ctx, s.ID)
 		if err != nil {
 			return err

@@ -135,7 +135,7 @@ func (r *runCmd) end(e env, t writ.Task) error {
 			fmt.Fprintf(e.stderr, ": %s", oneLine(t.Reason))
 		}
 		for _, rule := range t.Rules {
-			if t.State == writ.TaskDenied {
+			if t.State == writ.TaskDenied && !strings.Contains(t.Reason, rule.String()) {
 				fmt.Fprintf(e.stderr, " [%s]", rule)
 			}
 		}
