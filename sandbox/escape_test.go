@@ -87,7 +87,7 @@ func (a attempt) expectation(t *testing.T, active []string) map[string]string {
 func escapeLimits(t *testing.T, changes string) writ.Limits {
 	t.Helper()
 	l := writ.DefaultLimits
-	l.WallMS, l.CPUMS, l.MemoryBytes, l.Processes = 30_000, 30_000, 128<<20, 32
+	l.WallMS, l.CPUMS, l.MemoryBytes, l.Processes = 30_000, 30_000, 256<<20, 32
 	l.WorkspaceBytes, l.TmpBytes, l.OutputBytes = 32<<20, 16<<20, 256<<10
 	for change := range strings.FieldsSeq(changes) {
 		name, value, _ := strings.Cut(change, "=")
