@@ -73,7 +73,7 @@ func (a *argList) addProc() {
 	// from; bwrap leaves it writable where the box's user owns a namespace's settings.
 	a.add("--ro-bind", "/proc/sys", "/proc/sys")
 	for _, p := range maskedProc {
-		if exists(p) {
+		if info, err := os.Stat(p); err == nil && info.Mode().Perm()&0o007 != 0 {
 			a.add("--ro-bind", "/dev/null", p)
 		}
 	}

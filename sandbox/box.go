@@ -50,11 +50,11 @@ func (b *bubblewrapBox) Start(ctx context.Context, cmd Command) (Run, error) {
 	defer b.mu.Unlock()
 	switch {
 	case b.closed.Load():
-		return nil, errors.New("start: the box is closed")
+		return nil, &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "the box is closed: nothing was executed"}
 	case b.started:
-		return nil, errors.New("start: the box has been used")
+		return nil, &writ.Error{Kind: writ.Conflict, Op: "start", Msg: "the box has been used: a box runs one program"}
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("start: %w", context.Cause(ctx))
+		return nil, &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "cancelled before it started: nothing was executed", Err: context.Cause(ctx)}
 	}
 	b.started = true
 	r, err := b.send(cmd)

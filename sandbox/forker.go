@@ -11,18 +11,24 @@ import (
 // process, and the Go runtime may end any other thread.
 type forker struct {
 	jobs chan func()
-	done chan struct{}
+	quit chan struct{} // closed to end the thread
+	done chan struct{} // closed when it has ended
 }
 
 func newForker() *forker {
-	f := &forker{jobs: make(chan func()), done: make(chan struct{})}
+	f := &forker{jobs: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		// Never unlocked: the thread ends with this goroutine, and every process that
 		// it started and that still lives dies with it.
 		runtime.LockOSThread()
-		for job := range f.jobs {
-			job()
+		for {
+			select {
+			case job := <-f.jobs:
+				job()
+			case <-f.quit:
+				return
+			}
 		}
 	}()
 	return f
@@ -32,15 +38,15 @@ func newForker() *forker {
 func (f *forker) start(g *cgroup, cmd *exec.Cmd) error {
 	result := make(chan error, 1)
 	select {
-	case <-f.done:
+	case <-f.quit:
 		return os.ErrClosed
 	case f.jobs <- func() { result <- g.run(cmd.Start) }:
 		return <-result
 	}
 }
 
-// close ends the thread. It must be called once, and start not after it began.
+// close ends the thread. It must be called once.
 func (f *forker) close() {
-	close(f.jobs)
+	close(f.quit)
 	<-f.done
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"writ"
 	"writ/sandbox/jail"
 )
 
@@ -79,8 +80,7 @@ func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) 
 	}
 	err = b.forker.start(g, p.cmd)
 	if p.cmd.Process == nil {
-		_ = ours.Close()
-		return nil, fmt.Errorf("starting %s: %w", b.path, err)
+		return nil, errors.Join(b.startError(uid, err), ours.Close())
 	}
 	go func() {
 		defer close(p.gone)
@@ -90,6 +90,17 @@ func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) 
 		return nil, errors.Join(err, p.end())
 	}
 	return p, nil
+}
+
+// startError says why bwrap itself could not be executed.
+func (b *Bubblewrap) startError(uid int, err error) error {
+	e := &writ.Error{Kind: writ.Unavailable, Op: "prepare sandbox", Err: err,
+		Msg: fmt.Sprintf("the sandbox is unavailable: %s cannot be started: %v", b.path, err)}
+	if uid > 0 && (errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)) {
+		e.Msg += fmt.Sprintf(". It is started as user %d: everybody must be able to execute it (chmod a+rx), and a container must map user ids from %d to %d, "+
+			"or the range be set to one that it maps; writ can also be run as an ordinary user", uid, b.uids.base, b.uids.base+b.uids.count-1)
+	}
+	return e
 }
 
 // socketPair makes the socket to a jail. The kernel adds the sender's process id to

@@ -87,6 +87,7 @@ func TestScenario15_HostsThatCannotSandbox(t *testing.T) {
 		{"no seccomp", says("bwrap: prctl(PR_SET_SECCOMP): Invalid argument"), []string{"CONFIG_SECCOMP_FILTER"}},
 		{"silence", fakeBwrap(t, "exit 1"), []string{"without a word"}},
 		{"something else", says("bwrap: flux"), []string{"bwrap: flux"}},
+		{"no program at all", notAProgram(t), []string{"cannot be started", "exec format error"}},
 		// One that answers and makes no box: no command may run with it.
 		{"an impostor", fakeBwrap(t, "shift 3; exec \"$@\"\n"), []string{"the sandbox is unavailable"}},
 	} {
@@ -111,6 +112,45 @@ func TestScenario15_HostsThatCannotSandbox(t *testing.T) {
 				t.Errorf("an exit status in %v", err1)
 			}
 		})
+	}
+}
+
+func notAProgram(t *testing.T) string {
+	p := fakeBwrap(t, "")
+	if err := os.WriteFile(p, []byte("\x7fELF, but not really"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// As root, a bwrap that only root may execute is of no use: boxes are not root.
+func TestScenario15_BwrapOfRootAlone(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root starts bwrap as another user")
+	}
+	p := fakeBwrap(t, "exit 1")
+	if err := os.Chmod(p, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b, err := New(Options{Bwrap: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	_, err = b.Prepare(t.Context(), Template{Limits: writ.DefaultLimits})
+	checkUnavailable(t, err, []string{"permission denied", "chmod a+rx", "861000"})
+}
+
+func TestClosedProviderPreparesNothing(t *testing.T) {
+	b, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Prepare(t.Context(), Template{Limits: writ.DefaultLimits}); writ.KindOf(err) != writ.Unavailable {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -136,3 +136,51 @@ func TestJailHasItsThreadsBeforeTheLimits(t *testing.T) {
 		}
 	}
 }
+
+// What speaks on the socket of a jail may be anything.
+func TestHostileRecords(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	before := openFiles(t)
+	fds := make([]int, 50)
+	for i := range fds {
+		fds[i] = int(null.Fd())
+	}
+	for name, record := range map[string][]byte{
+		"empty":    {},
+		"short":    make([]byte, jail.RecordBytes-1),
+		"long":     make([]byte, jail.RecordBytes+100),
+		"no kind":  make([]byte, jail.RecordBytes),
+		"any kind": append([]byte{99}, make([]byte, jail.RecordBytes-1)...),
+		"exited":   append([]byte{byte(jail.Exited)}, make([]byte, jail.RecordBytes-1)...),
+		"ready":    append([]byte{byte(jail.Ready)}, make([]byte, jail.RecordBytes-1)...),
+	} {
+		ours, theirs, err := socketPair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := unix.Sendmsg(int(theirs.Fd()), record, unix.UnixRights(fds...), nil, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := &process{conn: ours}
+		if r, err := p.awaitReady(time.Now().Add(time.Second)); err == nil && name != "ready" {
+			t.Errorf("%s was taken as ready: %+v", name, r)
+		}
+		r := &run{box: &bubblewrapBox{process: p}}
+		if rec, err := r.awaitStart(); err == nil {
+			t.Errorf("%s was taken as a start: %+v", name, rec)
+		}
+		for _, f := range p.dirs {
+			_ = f.Close() // nil or open
+		}
+		_, _, _ = p.jail.Close(), theirs.Close(), ours.Close()
+	}
+	if after := openFiles(t); after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}

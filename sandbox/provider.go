@@ -32,12 +32,17 @@ type Template struct {
 type Box interface {
 	// Start runs cmd in the box and returns once it has been executed or failed
 	// to. A box starts once: a second call is an error. An error means that no
-	// code of cmd was executed; the box is then of no more use.
+	// code of cmd was executed; the box is then of no more use. It is a *writ.Error:
+	// Invalid when the command is at fault (its message names the missing program,
+	// directory or file), Unavailable when the box is. When contact is lost at the
+	// very moment of execution there is no error but a run that ends as interrupted.
 	// Cancelling ctx after Start returned ends the run as killed.
 	Start(ctx context.Context, cmd Command) (Run, error)
 
 	// Close ends everything in the box and removes all that it left on the host.
-	// It may be called at any time and more than once.
+	// It may be called at any time, also while Start or the run is under way (which
+	// then ends as killed), and more than once. Nobody need wait for it with a result
+	// in hand: the kernel takes some milliseconds to take a box apart.
 	Close() error
 }
 
@@ -67,6 +72,7 @@ type File struct {
 // Run is a program under way.
 type Run interface {
 	// Wait blocks until the program and everything it started are gone, and says
-	// how it ended, with the output kept. It may be called once.
+	// how it ended, with the output kept. Processes that the program left behind are
+	// killed when it ends. Calling it again gives the same result.
 	Wait() writ.Result
 }
