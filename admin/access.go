@@ -17,13 +17,14 @@ func (s *Service) CreateKey(ctx context.Context, who writ.Principal, r writ.KeyR
 	if err := r.Validate(); err != nil {
 		return writ.NewKey{}, &writ.Error{Op: op, Kind: writ.Invalid, Msg: err.Error()}
 	}
+	// Before the subject is looked up: who may do nothing must not learn who there is.
+	if err := mayChange(op, who, who.Tenant); err != nil {
+		return writ.NewKey{}, err
+	}
 	var key writ.NewKey
 	err := s.db.Update(ctx, func(tx *store.Tx) error {
-		tenant, err := s.tenantOfSubject(ctx, tx, r)
+		tenant, err := s.tenantOfSubject(ctx, tx, who, r)
 		if err != nil {
-			return err
-		}
-		if err := mayChange(op, who, tenant); err != nil {
 			return err
 		}
 		key, err = s.addKey(ctx, tx, who, r, tenant)
@@ -33,11 +34,13 @@ func (s *Service) CreateKey(ctx context.Context, who writ.Principal, r writ.KeyR
 }
 
 // tenantOfSubject is the tenant of the identity or operator that a key is for.
-func (s *Service) tenantOfSubject(ctx context.Context, tx *store.Tx, r writ.KeyRequest) (writ.Tenant, error) {
+// NotFound when there is none in a tenant that who may see.
+func (s *Service) tenantOfSubject(ctx context.Context, tx *store.Tx, who writ.Principal, r writ.KeyRequest) (writ.Tenant, error) {
+	sees := func(t writ.Tenant) bool { return tenantOf(who) == "" || who.Tenant == t }
 	missing := &writ.Error{Op: "create key", Kind: writ.NotFound, Msg: fmt.Sprintf("there is no %s %q", r.Kind, r.Subject)}
 	if r.Kind == writ.KindAgent {
 		id, ok := s.gw.Identity(writ.IdentityID(r.Subject))
-		if !ok {
+		if !ok || !sees(id.Tenant) {
 			missing.Msg += ": register it under `identities` in the configuration"
 			return "", missing
 		}
@@ -47,7 +50,7 @@ func (s *Service) tenantOfSubject(ctx context.Context, tx *store.Tx, r writ.KeyR
 	if err != nil && writ.KindOf(err) != writ.NotFound {
 		return "", err
 	}
-	if err != nil || o.Disabled != nil {
+	if err != nil || o.Disabled != nil || !sees(o.Tenant) {
 		return "", missing
 	}
 	return o.Tenant, nil
@@ -81,6 +84,9 @@ func (s *Service) RevokeKey(ctx context.Context, who writ.Principal, id writ.Key
 	const op = "revoke key"
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		key, err := tx.Key(ctx, id)
+		if err != nil && writ.KindOf(err) != writ.NotFound {
+			return err
+		}
 		if err != nil || tenantOf(who) != "" && key.Tenant != who.Tenant {
 			return &writ.Error{Op: op, Kind: writ.NotFound, Msg: fmt.Sprintf("there is no key %q", id), Err: err}
 		}
@@ -143,6 +149,9 @@ func (s *Service) DisableOperator(ctx context.Context, who writ.Principal, id st
 	const op = "disable operator"
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		o, err := tx.Operator(ctx, id)
+		if err != nil && writ.KindOf(err) != writ.NotFound {
+			return err
+		}
 		if err != nil || tenantOf(who) != "" && o.Tenant != who.Tenant {
 			return &writ.Error{Op: op, Kind: writ.NotFound, Msg: fmt.Sprintf("there is no operator %q", id), Err: err}
 		}

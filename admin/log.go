@@ -33,6 +33,9 @@ func (s *Service) narrow(ctx context.Context, tx *store.Tx, who writ.Principal, 
 		return f, nil
 	}
 	t, err := tx.Task(ctx, f.Task)
+	if err != nil && writ.KindOf(err) != writ.NotFound {
+		return f, err
+	}
 	if f.Task == "" || err != nil || !who.Sees(t.Tenant, t.Identity) {
 		return f, &writ.Error{Op: "list events", Kind: writ.Denied, Msg: fmt.Sprintf("%s may read the events of its own tasks only: name one", who.Ref()), Err: err}
 	}

@@ -26,25 +26,17 @@ func (g *Gateway) Submit(ctx context.Context, who writ.Principal, req writ.TaskR
 	if err := g.check(&req, who); err != nil {
 		return writ.Task{}, false, g.refuse(ctx, who, err)
 	}
-	if g.full() {
-		return writ.Task{}, false, &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
-			"%d tasks wait for a slot, no more are taken: try again later", g.opt.Backlog)}
-	}
 	o := g.order(who, req)
 	d := g.decide(o)
-	err = g.db.Update(ctx, func(tx *store.Tx) error {
-		t, created = o.task, true
-		if o.task.Key != "" {
-			first, err := tx.TaskByKey(ctx, t.Tenant, t.Identity, t.Key)
-			if err == nil {
-				t, created = first, false
-				return sameRequest(first, o.task)
-			}
-			if writ.KindOf(err) != writ.NotFound {
-				return err
-			}
-		}
-		return g.admit(ctx, tx, &t, o, d)
+	runs := d.Effect == writ.Allow && o.spec != nil
+	room := !runs || g.reserve()
+	launch := writ.TaskID("")
+	if runs && room {
+		defer func() { g.release(launch) }()
+	}
+	err = g.db.Update(ctx, func(tx *store.Tx) (err error) {
+		t, created, err = g.admitOnce(ctx, tx, o, d, room)
+		return err
 	})
 	if err != nil {
 		return writ.Task{}, false, g.refuse(ctx, who, err)
@@ -52,10 +44,53 @@ func (g *Gateway) Submit(ctx context.Context, who writ.Principal, req writ.TaskR
 	if created {
 		g.watch.Changed(t)
 		if t.State == writ.TaskQueued {
-			g.launch(t.ID)
+			launch = t.ID
 		}
 	}
 	return t, created, nil
+}
+
+// admitOnce answers the task that the key of the request names already, or admits
+// the request if there is room for it.
+func (g *Gateway) admitOnce(ctx context.Context, tx *store.Tx, o order, d writ.Decision, room bool) (t writ.Task, created bool, err error) {
+	first, err := earlier(ctx, tx, o.task)
+	switch {
+	case err != nil:
+		return t, false, err
+	case first == nil && !room:
+		return t, false, &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
+			"%d tasks wait for a slot, no more are taken: try again later", g.opt.Backlog)}
+	case first == nil:
+		t = o.task
+		refused := g.admit(ctx, tx, &t, o, d)
+		if writ.KindOf(refused) != writ.Conflict {
+			return t, refused == nil, refused
+		}
+		// Where writers do not queue, a request of the same key can have been committed
+		// since the look above.
+		if first, err = earlier(ctx, tx, o.task); err != nil {
+			return t, false, err
+		}
+		if first == nil {
+			return t, false, refused
+		}
+	}
+	return *first, false, sameRequest(*first, o.task)
+}
+
+// earlier is the task that t's key names already, nil when there is none.
+func earlier(ctx context.Context, tx *store.Tx, t writ.Task) (*writ.Task, error) {
+	if t.Key == "" {
+		return nil, nil
+	}
+	first, err := tx.TaskByKey(ctx, t.Tenant, t.Identity, t.Key)
+	if writ.KindOf(err) == writ.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &first, nil
 }
 
 // refuse records that a request was turned down for what it is, and answers why;
@@ -291,6 +326,9 @@ func (g *Gateway) enqueue(ctx context.Context, tx *store.Tx, t writ.Task, a writ
 
 func (g *Gateway) checkRetry(ctx context.Context, tx *store.Tx, o order) error {
 	old, err := tx.Task(ctx, o.task.RetryOf)
+	if err != nil && writ.KindOf(err) != writ.NotFound {
+		return err
+	}
 	if err != nil || !o.who.Sees(old.Tenant, old.Identity) {
 		return &writ.Error{Op: "create task", Kind: writ.Invalid, Msg: fmt.Sprintf("retry_of: there is no task %q", o.task.RetryOf), Err: err}
 	}

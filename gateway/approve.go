@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"writ"
 	"writ/approval"
@@ -29,6 +30,7 @@ func (g *Gateway) Approvals(ctx context.Context, who writ.Principal, f writ.Appr
 func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.ApprovalID) (v writ.ApprovalView, err error) {
 	var t writ.Task
 	var spec writ.RunSpec
+	deleted := false // what would have run
 	err = g.db.View(ctx, func(tx *store.Tx) error {
 		v.Approval, err = tx.Approval(ctx, id)
 		if err != nil && writ.KindOf(err) != writ.NotFound {
@@ -41,13 +43,16 @@ func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.Appr
 			return err
 		}
 		spec, err = getSpec(ctx, tx, t)
+		if deleted = writ.KindOf(err) == writ.NotFound && t.State.Terminal(); deleted {
+			return nil
+		}
 		return err
 	})
-	if writ.KindOf(err) == writ.NotFound && t.State.Terminal() {
-		return v, nil // its bodies were deleted
-	}
 	if err != nil {
 		return writ.ApprovalView{}, err
+	}
+	if deleted {
+		return v, nil
 	}
 	v.Text = approval.Render(t, spec, v.Approval)
 	v.Shown = writ.DigestOf([]byte(v.Text))
@@ -113,7 +118,7 @@ func (g *Gateway) settleVote(ctx context.Context, tx *store.Tx, t *writ.Task, a 
 		}
 		events = append(events, event(*t, writ.EventTaskQueued, writ.EventData{State: t.State}))
 	} else {
-		end(t, writ.TaskDenied, fmt.Sprintf("denied by %s: %s", who.Ref(), last.Reason))
+		end(t, writ.TaskDenied, strings.TrimSuffix(fmt.Sprintf("denied by %s: %s", who.Ref(), last.Reason), ": "))
 	}
 	if err := swapApproval(ctx, tx, *a, writ.ApprovalPending); err != nil {
 		return err

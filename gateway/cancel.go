@@ -36,7 +36,10 @@ func (g *Gateway) Cancel(ctx context.Context, who writ.Principal, id writ.TaskID
 	why := &cancelled{by: who.Ref(), reason: cut(reason, maxReason)}
 	err := g.db.Update(ctx, func(tx *store.Tx) error {
 		var err error
-		if t, err = tx.Task(ctx, id); err != nil || !who.Sees(t.Tenant, t.Identity) {
+		if t, err = tx.Task(ctx, id); err != nil && writ.KindOf(err) != writ.NotFound {
+			return err
+		}
+		if err != nil || !who.Sees(t.Tenant, t.Identity) {
 			return &writ.Error{Op: "cancel task", Kind: writ.NotFound, Msg: fmt.Sprintf("there is no task %q", id), Err: err}
 		}
 		return g.cancelTask(ctx, tx, &t, who, why)
@@ -44,16 +47,15 @@ func (g *Gateway) Cancel(ctx context.Context, who writ.Principal, id writ.TaskID
 	if err != nil {
 		return writ.Task{}, err
 	}
-	if t.State == writ.TaskRunning {
-		g.mu.Lock()
-		stop := g.live[id]
-		g.mu.Unlock()
-		if stop != nil {
-			stop(why)
-		}
-		return t, nil
+	g.mu.Lock()
+	c := g.live[id]
+	g.mu.Unlock()
+	if c != nil {
+		c.cancel(why) // also one that waits: its place is for another
 	}
-	g.watch.Changed(t)
+	if t.State != writ.TaskRunning {
+		g.watch.Changed(t)
+	}
 	return t, nil
 }
 

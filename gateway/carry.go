@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"writ"
@@ -12,19 +13,88 @@ import (
 	"writ/store"
 )
 
-// launch carries a task in the background if it is queued. What cannot be carried,
-// since the gateway closes or the claim fails, stays queued for a later sweep.
+// carried is a task in the hands of this gateway, from its launch until it is over
+// or waits for something else than a slot.
+type carried struct {
+	cancel context.CancelCauseFunc // ends its waiting, or its run
+	again  bool                    // guarded by Gateway.mu; launched anew since it was last looked at
+}
+
+// launch carries a task in the background if it is queued, once however often it is
+// called. What cannot be carried, since the gateway closes or the claim fails, stays
+// queued for a later sweep.
 func (g *Gateway) launch(id writ.TaskID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.launchLocked(id)
+}
+
+// launchLocked is launch for who holds g.mu.
+func (g *Gateway) launchLocked(id writ.TaskID) {
 	if g.closed {
 		return
 	}
+	if c := g.live[id]; c != nil {
+		c.again = true // it may have been held when it was looked at, and granted since
+		return
+	}
+	ctx, cancel := context.WithCancelCause(g.ctx)
+	c := &carried{cancel: cancel}
+	g.live[id] = c // before the claim commits, so that whoever sees the task running can cancel it
 	g.work.Go(func() {
-		if err := g.carry(id); err != nil {
-			g.slog.Error("task was not carried", "task", id, "err", err)
+		defer cancel(nil)
+		for {
+			over, err := g.carry(ctx, id)
+			if err != nil {
+				g.slog.Error("task was not carried", "task", id, "err", err)
+			}
+			if g.drop(id, c, over) {
+				return
+			}
 		}
 	})
+}
+
+// drop takes a task out of the gateway's hands, unless there is more to do with it.
+func (g *Gateway) drop(id writ.TaskID, c *carried, over bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.again && !over && !g.closed {
+		c.again = false
+		return false
+	}
+	delete(g.live, id)
+	return true
+}
+
+// reserve takes a place among the tasks that run or may wait for a slot, for one
+// that is about to be queued; false when there is none left. The place must be
+// released.
+func (g *Gateway) reserve() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.live)+g.reserved >= g.opt.Slots+g.opt.Backlog {
+		return false
+	}
+	g.reserved++
+	return true
+}
+
+// release gives a place back, or to the task id, which is launched, if there is one.
+func (g *Gateway) release(id writ.TaskID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reserved--
+	if id != "" {
+		g.launchLocked(id)
+	}
+}
+
+// carries reports whether the task is in the hands of this gateway.
+func (g *Gateway) carries(id writ.TaskID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.live[id] != nil
 }
 
 // Do is what a job of the store asks for: to carry a task whose own request did
@@ -42,49 +112,32 @@ func (g *Gateway) Do(ctx context.Context, j store.Job) error {
 }
 
 // carry waits for a slot, then claims, runs and records one task. When the gateway
-// closes first the task stays queued.
-func (g *Gateway) carry(id writ.TaskID) error {
-	if !g.acquire() {
-		return nil
+// closes first the task stays queued. over means that there is no more to do with
+// the task, whoever asks for it.
+func (g *Gateway) carry(ctx context.Context, id writ.TaskID) (over bool, err error) {
+	if !g.acquire(ctx) {
+		return true, nil
 	}
 	defer func() { <-g.slots }()
-	ctx, cancel := context.WithCancelCause(g.ctx)
-	defer cancel(nil)
-	// Before the claim commits, so that whoever sees the task running can cancel it.
-	g.mu.Lock()
-	if _, twice := g.live[id]; twice {
-		g.mu.Unlock()
-		return nil
+	t, spec, claimed, err := g.claim(ctx, id)
+	if err != nil && ctx.Err() != nil {
+		return true, nil // cancelled, or the gateway stopped; if it was claimed all the same, a sweep finds it
 	}
-	g.live[id] = cancel
-	g.mu.Unlock()
-	defer func() {
-		g.mu.Lock()
-		delete(g.live, id)
-		g.mu.Unlock()
-	}()
-
-	t, spec, err := g.claim(ctx, id)
-	if err != nil || t.State != writ.TaskRunning {
-		return err
+	if err != nil || !claimed {
+		return err == nil && t.State != writ.TaskHeld, err
 	}
 	res := g.run(ctx, t, spec)
 	// Not ctx: the outcome of a cancelled run is recorded too.
-	return g.finish(context.WithoutCancel(ctx), t, res)
+	return true, g.finish(context.WithoutCancel(ctx), t, res)
 }
 
-// acquire takes a slot; false means that the gateway closes.
-func (g *Gateway) acquire() bool {
-	g.mu.Lock()
-	g.waiting++
-	g.mu.Unlock()
-	defer func() {
-		g.mu.Lock()
-		g.waiting--
-		g.mu.Unlock()
-	}()
+// acquire takes a slot; false means that the gateway closes, or that the task was
+// cancelled.
+func (g *Gateway) acquire(ctx context.Context) bool {
 	select {
 	case <-g.closing:
+		return false
+	case <-ctx.Done():
 		return false
 	default:
 	}
@@ -93,27 +146,22 @@ func (g *Gateway) acquire() bool {
 		return true
 	case <-g.closing:
 		return false
+	case <-ctx.Done():
+		return false
 	}
-}
-
-// full reports whether the backlog holds no more.
-func (g *Gateway) full() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting >= g.opt.Backlog
 }
 
 // claim moves a queued task to running and records the intent, in one
 // transaction; or, when the rules have moved since it was decided, to where they
 // say. A task that is not queued any more is answered as it stands.
-func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec writ.RunSpec, err error) {
+//
+// claimed means that this call moved it to running: whoever else finds it running
+// must leave it alone.
+func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec writ.RunSpec, claimed bool, err error) {
 	moved := false
 	err = g.db.Update(ctx, func(tx *store.Tx) error {
 		moved = false
 		if t, err = tx.Task(ctx, id); err != nil || t.State != writ.TaskQueued {
-			return err
-		}
-		if spec, err = getSpec(ctx, tx, t); err != nil {
 			return err
 		}
 		a, err := approvalOf(ctx, tx, t)
@@ -121,6 +169,13 @@ func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec 
 			return err
 		}
 		moved = true
+		if spec, err = getSpec(ctx, tx, t); err != nil {
+			if k := writ.KindOf(err); k != writ.Conflict && k != writ.NotFound {
+				return err
+			}
+			// What was admitted is lost: it would be lost at every further try.
+			return g.denyNow(ctx, tx, &t, a, writ.Decision{Effect: writ.Deny, Reason: writ.Message(err), Policy: g.rules.Load().Version()})
+		}
 		d := g.decideAgain(t, spec)
 		switch {
 		case d.Effect == writ.Deny:
@@ -133,7 +188,7 @@ func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec 
 	if err == nil && moved {
 		g.watch.Changed(t)
 	}
-	return t, spec, err
+	return t, spec, err == nil && moved && t.State == writ.TaskRunning, err
 }
 
 // decideAgain asks the rules in force now. The requester's rights beyond its name
@@ -219,6 +274,10 @@ func (g *Gateway) holdAgain(ctx context.Context, tx *store.Tx, t *writ.Task, old
 func (g *Gateway) run(ctx context.Context, t writ.Task, spec writ.RunSpec) writ.Result {
 	res, err := g.runner.Run(ctx, string(t.ID), spec, t.Digest, func(c writ.Chunk) { g.watch.Output(t.ID, c) })
 	why, wasCancelled := errors.AsType[*cancelled](context.Cause(ctx))
+	if err == nil && (!slices.Contains(writ.Outcomes, res.Outcome) || res.Outcome == writ.Succeeded && !res.Started) {
+		g.slog.Error("runner reported what cannot be", "task", t.ID, "outcome", res.Outcome, "started", res.Started)
+		res = writ.Result{Outcome: writ.Interrupted, Started: true, Reason: "the runner's report makes no sense: it may have run"}
+	}
 	if err != nil {
 		res = writ.Result{Outcome: writ.Failed, Started: false, Reason: "not started: " + writ.Message(err)}
 		if wasCancelled {
@@ -230,11 +289,13 @@ func (g *Gateway) run(ctx context.Context, t writ.Task, spec writ.RunSpec) writ.
 	if wasCancelled && res.Outcome == writ.Killed {
 		res.Reason = why.Error()
 	}
+	res.Reason = cut(res.Reason, maxReason)
 	return res
 }
 
 // finish records the outcome. It tries for as long as the store may be restarting;
 // when it gives up the task stays running, and a later sweep calls it interrupted.
+// It is a Conflict when another gateway took this one for dead and did that.
 func (g *Gateway) finish(ctx context.Context, t writ.Task, res writ.Result) error {
 	var err error
 	for wait := 50 * time.Millisecond; wait < 10*time.Second; wait *= 2 {
@@ -243,6 +304,9 @@ func (g *Gateway) finish(ctx context.Context, t writ.Task, res writ.Result) erro
 		}
 		time.Sleep(wait)
 	}
+	if writ.KindOf(err) == writ.Conflict {
+		g.tell(ctx, t.ID)
+	}
 	if err != nil {
 		return fmt.Errorf("record outcome of %s: %w", t.ID, err)
 	}
@@ -250,6 +314,19 @@ func (g *Gateway) finish(ctx context.Context, t writ.Task, res writ.Result) erro
 	g.slog.Info("run finished", "task", t.ID, "tenant", t.Tenant, "identity", t.Identity, "language", t.Language,
 		"outcome", res.Outcome, "started", res.Started, "wall_ms", res.WallMS)
 	return nil
+}
+
+// tell shows the observer how a task stands that somebody else moved. Without it
+// the observer would take a run that was under way here to be so for ever.
+func (g *Gateway) tell(ctx context.Context, id writ.TaskID) {
+	var t writ.Task
+	err := g.db.View(ctx, func(tx *store.Tx) (err error) {
+		t, err = tx.Task(ctx, id)
+		return err
+	})
+	if err == nil {
+		g.watch.Changed(t)
+	}
 }
 
 func (g *Gateway) recordOutcome(ctx context.Context, t *writ.Task, res writ.Result) error {
@@ -309,7 +386,8 @@ func getSpec(ctx context.Context, tx *store.Tx, t writ.Task) (writ.RunSpec, erro
 	}
 	var spec writ.RunSpec
 	if err := json.Unmarshal(b, &spec); err != nil {
-		return writ.RunSpec{}, fmt.Errorf("decode spec of %s: %w", t.ID, err)
+		return writ.RunSpec{}, &writ.Error{Op: "read spec", Kind: writ.Conflict, Err: err, Msg: fmt.Sprintf(
+			"the stored spec of task %s is not what was admitted: it is not run", t.ID)}
 	}
 	if d := spec.Digest(); d != t.Digest {
 		return writ.RunSpec{}, &writ.Error{Op: "read spec", Kind: writ.Conflict, Msg: fmt.Sprintf(

@@ -58,10 +58,10 @@ type Gateway struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool                                    // guarded by mu; no run is launched once it is set
-	waiting int                                     // guarded by mu; launched tasks that have no slot yet
-	live    map[writ.TaskID]context.CancelCauseFunc // guarded by mu; tasks that this gateway carries now
+	mu       sync.Mutex
+	closed   bool                     // guarded by mu; no run is launched once it is set
+	live     map[writ.TaskID]*carried // guarded by mu; tasks in the hands of this gateway: they run or wait for a slot
+	reserved int                      // guarded by mu; places for tasks that are being admitted
 }
 
 // New is a gateway that decides with rules. It starts nothing by itself: call
@@ -74,7 +74,7 @@ func New(db *store.DB, runner Runner, log *audit.Log, rules *policy.Set, watch O
 		slots:      make(chan struct{}, opt.Slots),
 		closing:    make(chan struct{}),
 		ctx:        ctx, cancel: cancel,
-		live: map[writ.TaskID]context.CancelCauseFunc{},
+		live: map[writ.TaskID]*carried{},
 	}
 	for _, id := range opt.Identities {
 		g.identities[id.ID] = id

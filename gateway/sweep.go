@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"writ"
@@ -22,12 +23,12 @@ const sweepPage = 100
 // Sweep settles what time and crashes leave: a task that runs under a gateway
 // that is gone ends interrupted, an approval whose time is over expires, and a
 // queued task that nobody carries is launched. first is true for the sweep before
-// anything else of this process ran: what this owner's name is on is then gone too.
+// anything else of this process ran: nobody carries any queued task then.
 func (g *Gateway) Sweep(ctx context.Context, first bool) error {
 	if err := g.beat(ctx); err != nil {
 		return err
 	}
-	return errors.Join(g.interruptLost(ctx, first), g.expireDue(ctx), g.launchQueued(ctx, first))
+	return errors.Join(g.interruptLost(ctx), g.expireDue(ctx), g.launchQueued(ctx, first))
 }
 
 // Watch sweeps until ctx ends. Jobs do the same sooner; this is for what a job
@@ -53,8 +54,10 @@ func (g *Gateway) beat(ctx context.Context) error {
 	})
 }
 
-// interruptLost ends the running tasks of gateways that are gone.
-func (g *Gateway) interruptLost(ctx context.Context, first bool) error {
+// interruptLost ends the running tasks of gateways that are gone, and those of this
+// one that it does not carry: an earlier process of its name did, or it could not
+// record their outcome.
+func (g *Gateway) interruptLost(ctx context.Context) error {
 	var lost []writ.Task
 	err := g.db.View(ctx, func(tx *store.Tx) error {
 		running, err := tx.Running(ctx, "")
@@ -66,8 +69,11 @@ func (g *Gateway) interruptLost(ctx context.Context, first bool) error {
 			return err
 		}
 		for _, t := range running {
-			mine := t.Owner == g.opt.Owner // kept over restarts: at the first sweep it names runs of a dead process
-			if !alive[t.Owner] || mine && first {
+			gone := !alive[t.Owner]
+			if t.Owner == g.opt.Owner {
+				gone = !g.carries(t.ID) // the name is kept over restarts
+			}
+			if gone {
 				lost = append(lost, t)
 			}
 		}
@@ -111,15 +117,25 @@ func (g *Gateway) expireDue(ctx context.Context) error {
 // launchQueued carries queued tasks that nobody carries: at the first sweep all of
 // them, later those that have waited for longer than a claim takes.
 func (g *Gateway) launchQueued(ctx context.Context, first bool) error {
-	var queued []writ.Task
-	err := g.db.View(ctx, func(tx *store.Tx) (err error) {
-		queued, _, err = tx.Tasks(ctx, writ.TaskFilter{States: []writ.TaskState{writ.TaskQueued}, Page: writ.Page{Limit: sweepPage}})
-		return err
-	})
-	for _, t := range queued {
-		if first || time.Since(t.Updated) > leaseFor {
-			g.launch(t.ID)
+	var due []writ.TaskID
+	f := writ.TaskFilter{States: []writ.TaskState{writ.TaskQueued}, Page: writ.Page{Limit: sweepPage}}
+	for more := true; more; more = f.Page.Cursor != "" {
+		var page []writ.Task
+		err := g.db.View(ctx, func(tx *store.Tx) (err error) {
+			page, f.Page.Cursor, err = tx.Tasks(ctx, f)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, t := range page {
+			if first || time.Since(t.Updated) > leaseFor {
+				due = append(due, t.ID)
+			}
 		}
 	}
-	return err
+	for _, id := range slices.Backward(due) { // listed newest first
+		g.launch(id)
+	}
+	return nil
 }

@@ -15,7 +15,9 @@ type Hub struct {
 
 // feed is one task's news. It outlives its place in the map for who joined it.
 type feed struct {
-	chunks   []writ.Chunk  // guarded by Hub.mu; all output so far, bounded by the run's limits
+	// events are guarded by Hub.mu: all output so far, bounded by the run's limits,
+	// among the states that are not terminal.
+	events   []writ.TaskEvent
 	news     chan struct{} // guarded by Hub.mu; closed and replaced when there is any
 	watchers int           // guarded by Hub.mu
 	running  bool          // guarded by Hub.mu; its run is under way here
@@ -36,6 +38,8 @@ func (h *Hub) Changed(t writ.Task) {
 	if t.State.Terminal() {
 		f.running = false
 		delete(h.feeds, t.ID)
+	} else {
+		f.events = append(f.events, writ.TaskEvent{Task: &t})
 	}
 	f.wake()
 }
@@ -45,7 +49,7 @@ func (h *Hub) Output(id writ.TaskID, c writ.Chunk) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.feed(id)
-	f.chunks = append(f.chunks, c)
+	f.events = append(f.events, writ.TaskEvent{Output: &c})
 	f.wake()
 }
 
@@ -85,10 +89,10 @@ func (h *Hub) leave(id writ.TaskID, f *feed) {
 	}
 }
 
-// read is the output of f from chunk n on, and a channel that is closed when there
-// is more news.
-func (h *Hub) read(f *feed, n int) ([]writ.Chunk, <-chan struct{}) {
+// read is the events of f from the nth on, and a channel that is closed when there
+// is more news. The events must not be changed.
+func (h *Hub) read(f *feed, n int) ([]writ.TaskEvent, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return f.chunks[n:], f.news
+	return f.events[n:], f.news
 }

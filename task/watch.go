@@ -34,44 +34,81 @@ func (s *Service) Wait(ctx context.Context, who writ.Principal, id writ.TaskID, 
 
 // Watch calls emit with the task as it stands, then with each new state and each
 // piece of output, and returns after its terminal state, or with emit's error. The
-// output of a task that is over comes from the store, before that state.
+// output of a task that is over comes from the store, before that state. States in
+// which another gateway's task stands for less than a second may be left out.
 func (s *Service) Watch(ctx context.Context, who writ.Principal, id writ.TaskID, emit func(writ.TaskEvent) error) error {
 	f := s.hub.join(id)
 	defer s.hub.leave(id, f)
-	var last writ.TaskState
-	n := 0
-	for {
-		chunks, news := s.hub.read(f, n)
+	w := watcher{emit: emit}
+	first, told := true, false
+	for n := 0; ; first = false {
+		events, news := s.hub.read(f, n)
 		t, err := s.Get(ctx, who, id)
 		if err != nil {
 			return err
 		}
 		if t.State.Terminal() {
-			// What was written between the read above and the end.
-			chunks, _ = s.hub.read(f, n)
-			if n == 0 && len(chunks) == 0 {
-				chunks = stored(t)
-			}
-		} else if t.State != last {
-			if err := emit(writ.TaskEvent{Task: &t}); err != nil {
+			// With what came between the read above and the end.
+			events, _ = s.hub.read(f, n)
+		} else if !told {
+			// The caller's first, or one that another gateway gave it.
+			if err := w.state(t); err != nil {
 				return err
 			}
 		}
-		for i := range chunks {
-			if err := emit(writ.TaskEvent{Output: &chunks[i]}); err != nil {
+		for _, e := range events {
+			if first && e.Task != nil {
+				continue // older than t
+			}
+			if err := w.event(e); err != nil {
 				return err
 			}
 		}
-		n += len(chunks)
+		n += len(events)
 		if t.State.Terminal() {
-			return emit(writ.TaskEvent{Task: &t})
+			return w.end(t)
 		}
-		last = t.State
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sleep(ctx, news)
+		told = sleep(ctx, news)
 	}
+}
+
+// watcher passes on what is news to one caller.
+type watcher struct {
+	emit   func(writ.TaskEvent) error
+	last   writ.Task // emitted last; zero before the first
+	output bool      // some was emitted
+}
+
+// state emits t unless the caller has seen that state, or a later one.
+func (w *watcher) state(t writ.Task) error {
+	if t.State == w.last.State || t.Updated.Before(w.last.Updated) {
+		return nil
+	}
+	w.last = t
+	return w.emit(writ.TaskEvent{Task: &t})
+}
+
+func (w *watcher) event(e writ.TaskEvent) error {
+	if e.Task != nil {
+		return w.state(*e.Task)
+	}
+	w.output = true
+	return w.emit(e)
+}
+
+// end emits the terminal state, and before it the output if none came live.
+func (w *watcher) end(t writ.Task) error {
+	if !w.output {
+		for _, c := range stored(t) {
+			if err := w.emit(writ.TaskEvent{Output: &c}); err != nil {
+				return err
+			}
+		}
+	}
+	return w.emit(writ.TaskEvent{Task: &t})
 }
 
 // stored is the output of a task that is over, as chunks.
@@ -94,12 +131,16 @@ func stored(t writ.Task) (chunks []writ.Chunk) {
 
 const maxChunk = 32 << 10 // of writ.Chunk's contract
 
-func sleep(ctx context.Context, news <-chan struct{}) {
+// sleep waits for news, and reports whether there were any before it was time to
+// look again.
+func sleep(ctx context.Context, news <-chan struct{}) bool {
 	tick := time.NewTimer(poll)
 	defer tick.Stop()
 	select {
 	case <-ctx.Done():
 	case <-news:
+		return true
 	case <-tick.C:
 	}
+	return false
 }

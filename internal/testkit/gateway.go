@@ -1,0 +1,466 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"writ"
+	"writ/admin"
+	"writ/audit"
+	"writ/gateway"
+	"writ/policy"
+	"writ/store"
+	"writ/task"
+)
+
+// GatewayPolicy is the policy of a System that asks for no other: python is allowed,
+// shell is held, node is forbidden to tenant acme.
+const GatewayPolicy = `@id("allow-python")
+permit (principal, action, resource in Scope::"python");
+
+@id("hold-shell")
+@hold("a person looks at shell")
+permit (principal, action, resource in Scope::"shell");
+
+@id("no-node")
+@reason("acme runs no node")
+forbid (principal in Tenant::"acme", action, resource in Scope::"node");
+`
+
+// GatewaySetup is what a System is made of.
+type GatewaySetup struct {
+	URL       string // of the store; empty means SQLite in a temporary folder
+	Policy    string // one file of Cedar
+	Options   gateway.Options
+	Operators []writ.Operator
+	Jobs      bool // work the store's jobs, as a server does
+}
+
+// System is a gateway on a real store and log, with a runner that a test scripts
+// and the services that stand on it.
+type System struct {
+	*gateway.Gateway
+	Setup  GatewaySetup
+	DB     *store.DB
+	Log    *audit.Log
+	Hub    *task.Hub
+	Tasks  *task.Service
+	Admin  *admin.Service
+	Runner *ScriptedRunner
+	Slog   *LogText
+
+	t    testing.TB
+	file string // of the SQLite store; empty for another
+	stop func()
+}
+
+// Gateway starts a System, changed by adjust. When t ends it is closed and its log
+// verified. It knows the identities coder (tenant acme, role dev, scopes python,
+// shell and node), idle (acme, no scopes) and guest (globex, python and shell), and
+// the operators ann and bob of acme and eve of globex.
+func Gateway(t testing.TB, adjust ...func(*GatewaySetup)) *System {
+	t.Helper()
+	setup := GatewaySetup{
+		Policy: GatewayPolicy,
+		Options: gateway.Options{
+			Owner: "gw_test", Defaults: writ.DefaultLimits, Max: writ.MaxLimits,
+			ApprovalTTL: time.Hour, Slots: 4, Backlog: 256,
+			Identities: []writ.Identity{
+				{ID: "coder", Tenant: "acme", Roles: []string{"dev"}, Scopes: []writ.Scope{"python", "shell", "node"}},
+				{ID: "idle", Tenant: "acme"},
+				{ID: "guest", Tenant: "globex", Scopes: []writ.Scope{"python", "shell"}},
+			},
+		},
+		Operators: []writ.Operator{{ID: "ann", Tenant: "acme"}, {ID: "bob", Tenant: "acme"}, {ID: "eve", Tenant: "globex"}},
+	}
+	for _, a := range adjust {
+		a(&setup)
+	}
+	s := &System{Setup: setup, Log: newLog(t), Runner: &ScriptedRunner{}, Slog: &LogText{}, t: t}
+	if setup.URL == "" {
+		s.file = filepath.Join(t.TempDir(), "writ.db")
+		s.Setup.URL = "sqlite:" + s.file
+	}
+	s.open()
+	update(t, s.DB, func(ctx context.Context, tx *store.Tx) error {
+		for _, o := range setup.Operators {
+			o.Created = writ.Now()
+			if err := tx.InsertOperator(ctx, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.sweepAndWork()
+	return s
+}
+
+func (s *System) open() {
+	s.t.Helper()
+	s.DB = OpenStore(s.t, s.Setup.URL)
+	s.wire(CompilePolicy(s.t, s.Setup.Policy))
+	db, log := s.DB, s.Log
+	s.t.Cleanup(func() {
+		s.Stop()
+		if s.DB != db {
+			return // closed by Restart
+		}
+		if r := verify(s.t, db, log); !r.OK {
+			s.t.Errorf("the audit log does not verify: %+v", r.Faults)
+		}
+	})
+}
+
+func (s *System) wire(rules *policy.Set) {
+	s.Hub = &task.Hub{}
+	logger := slog.New(slog.NewJSONHandler(s.Slog, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s.Gateway = gateway.New(s.DB, s.Runner, s.Log, rules, s.Hub, logger, s.Setup.Options)
+	s.Tasks = task.New(s.Gateway, s.DB, s.Hub, s.Log)
+	s.Admin = admin.New(s.Gateway, s.DB, s.Log, s.Runner)
+}
+
+func (s *System) sweepAndWork() {
+	s.t.Helper()
+	if err := s.Sweep(context.Background(), true); err != nil {
+		s.t.Fatal(err)
+	}
+	gw, stopJobs := s.Gateway, func(context.Context) error { return nil }
+	if s.Setup.Jobs {
+		var err error
+		if stopJobs, err = s.DB.Work(context.Background(), gw.Do); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.stop = func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		if err := stopJobs(ctx); err != nil {
+			s.t.Errorf("stop jobs: %v", err)
+		}
+		cancel() // what runs is killed, not waited for
+		gw.Close(ctx)
+	}
+}
+
+// Stop closes the gateway; what runs is killed. The store stays open.
+func (s *System) Stop() {
+	if s.stop != nil {
+		s.stop()
+	}
+	s.stop = nil
+}
+
+// Restart stops the gateway, closes the store, and opens both again.
+func (s *System) Restart() {
+	s.t.Helper()
+	s.Stop()
+	if err := s.DB.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.open()
+	s.sweepAndWork()
+}
+
+// Crashed is a System on a copy of what is on the disk now, as a server would find
+// it that starts after this one was killed. Nothing may be writing. Its runner has
+// seen nothing; s goes on by itself.
+func (s *System) Crashed() *System {
+	s.t.Helper()
+	next := &System{Setup: s.Setup, Log: s.Log, Runner: &ScriptedRunner{}, Slog: &LogText{}, t: s.t}
+	next.file = filepath.Join(s.t.TempDir(), "writ.db")
+	next.Setup.URL = "sqlite:" + next.file
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(s.file + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(next.file+suffix, b, 0o600)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	next.open()
+	next.sweepAndWork()
+	return next
+}
+
+// Sibling is another gateway on the same store, with a runner of its own, that has
+// swept once. It is closed before s.
+func (s *System) Sibling(owner string) *System {
+	s.t.Helper()
+	next := &System{Setup: s.Setup, DB: s.DB, Log: s.Log, Runner: &ScriptedRunner{}, Slog: &LogText{}, t: s.t, file: s.file}
+	next.Setup.Options.Owner = owner
+	next.wire(s.Policy())
+	next.sweepAndWork()
+	s.t.Cleanup(next.Stop)
+	return next
+}
+
+// File is the path of the SQLite store.
+func (s *System) File() string { return s.file }
+
+// Agent is the principal of a registered identity.
+func (s *System) Agent(id writ.IdentityID) writ.Principal {
+	i, ok := s.Gateway.Identity(id)
+	if !ok {
+		s.t.Fatalf("no identity %s", id)
+	}
+	return i.Principal()
+}
+
+// Operator is the principal of an operator.
+func (s *System) Operator(id string) writ.Principal {
+	s.t.Helper()
+	return view(s.t, s.DB, func(ctx context.Context, tx *store.Tx) (writ.Principal, error) {
+		o, err := tx.Operator(ctx, id)
+		return o.Principal(), err
+	})
+}
+
+// Local is the principal of the data folder's owner.
+func Local() writ.Principal {
+	return writ.Principal{Kind: writ.KindLocal, ID: "0", Tenant: writ.DefaultTenant}
+}
+
+// Run is a request to run code.
+func Run(l writ.Language, code string) writ.TaskRequest {
+	return writ.TaskRequest{Spec: &writ.RunSpec{Language: l, Code: code}}
+}
+
+// MustSubmit submits req as coder and answers the new task.
+func (s *System) MustSubmit(req writ.TaskRequest) writ.Task {
+	s.t.Helper()
+	t, created, err := s.Submit(context.Background(), s.Agent("coder"), req)
+	if err != nil || !created {
+		s.t.Fatalf("submit: created %v, %v", created, err)
+	}
+	return t
+}
+
+// Decide gives the verdict of who on the task's approval as who is shown it.
+func (s *System) Decide(who writ.Principal, t writ.Task, v writ.Verdict, reason string) (writ.Approval, error) {
+	seen, err := s.Approval(context.Background(), who, t.Approval)
+	if err != nil {
+		return writ.Approval{}, err
+	}
+	return s.Vote(context.Background(), who, t.Approval, writ.VoteRequest{Verdict: v, Reason: reason, Shown: seen.Shown})
+}
+
+// MustGrant has ann grant the task's approval.
+func (s *System) MustGrant(t writ.Task) writ.Approval {
+	s.t.Helper()
+	a, err := s.Decide(s.Operator("ann"), t, writ.Grant, "looks fine")
+	if err != nil {
+		s.t.Fatalf("grant: %v", err)
+	}
+	return a
+}
+
+// Stored is the task as it is stored.
+func (s *System) Stored(id writ.TaskID) writ.Task {
+	s.t.Helper()
+	return view(s.t, s.DB, func(ctx context.Context, tx *store.Tx) (writ.Task, error) { return tx.Task(ctx, id) })
+}
+
+// StoredApproval is the approval as it is stored.
+func (s *System) StoredApproval(id writ.ApprovalID) writ.Approval {
+	s.t.Helper()
+	return view(s.t, s.DB, func(ctx context.Context, tx *store.Tx) (writ.Approval, error) { return tx.Approval(ctx, id) })
+}
+
+// Until waits until the task is in state want and answers it. Another terminal
+// state fails the test.
+func (s *System) Until(id writ.TaskID, want writ.TaskState) writ.Task {
+	s.t.Helper()
+	var t writ.Task
+	Eventually(s.t, "task becomes "+string(want), func() bool {
+		t = s.Stored(id)
+		if t.State != want && t.State.Terminal() {
+			s.t.Fatalf("task is %s (%s), want %s\n%s", t.State, t.Reason, want, s.Slog)
+		}
+		return t.State == want
+	}, func() string { return string(t.State) + "\n" + s.Slog.String() })
+	return t
+}
+
+// Events are all events of the task, or of the whole log when id is empty.
+func (s *System) Events(id writ.TaskID) []writ.Event {
+	s.t.Helper()
+	var all []writ.Event
+	for after := int64(-1); ; {
+		page := view(s.t, s.DB, func(ctx context.Context, tx *store.Tx) ([]writ.Event, error) {
+			return tx.Events(ctx, writ.EventFilter{Task: id, After: after})
+		})
+		if len(page) == 0 {
+			return all
+		}
+		all = append(all, page...)
+		after = page[len(page)-1].Seq
+	}
+}
+
+// Types are the types of the task's events, in order.
+func (s *System) Types(id writ.TaskID) []writ.EventType {
+	s.t.Helper()
+	var types []writ.EventType
+	for _, e := range s.Events(id) {
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+// CompilePolicy is the set of one file of Cedar, test.cedar.
+func CompilePolicy(t testing.TB, text string) *policy.Set {
+	t.Helper()
+	rules, err := policy.Compile([]policy.File{{Name: "test.cedar", Content: []byte(text)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// Script says what becomes of a run. It stands where the sandbox would be.
+type Script func(ctx context.Context, spec writ.RunSpec, emit func(writ.Chunk)) (writ.Result, error)
+
+// ScriptedRunner is a runner at the process boundary: it executes nothing and does
+// what its script says. Its zero value lets every run succeed without output.
+type ScriptedRunner struct {
+	mu     sync.Mutex
+	script Script                  // guarded by mu
+	calls  []string                // guarded by mu; ids, in order
+	specs  map[string]writ.RunSpec // guarded by mu; by id
+}
+
+// Does sets the script of the runs to come.
+func (r *ScriptedRunner) Does(s Script) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.script = s
+}
+
+// Blocks makes runs wait until release is called or they are cancelled, which ends
+// them killed. started gets one value for each run that began.
+func (r *ScriptedRunner) Blocks() (started <-chan struct{}, release func()) {
+	began, open := make(chan struct{}, 1000), make(chan struct{})
+	r.Does(func(ctx context.Context, _ writ.RunSpec, _ func(writ.Chunk)) (writ.Result, error) {
+		began <- struct{}{}
+		select {
+		case <-open:
+			return Ran(0, "done\n", ""), nil
+		case <-ctx.Done():
+			return writ.Result{Outcome: writ.Killed, Started: true, Signal: "SIGKILL"}, nil
+		}
+	})
+	return began, sync.OnceFunc(func() { close(open) })
+}
+
+// Run is what a gateway calls.
+func (r *ScriptedRunner) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
+	r.mu.Lock()
+	r.calls = append(r.calls, id)
+	if r.specs == nil {
+		r.specs = map[string]writ.RunSpec{}
+	}
+	r.specs[id] = spec
+	script := r.script
+	r.mu.Unlock()
+	if d := spec.Digest(); d != digest {
+		return writ.Result{}, &writ.Error{Kind: writ.Conflict, Op: "run", Msg: "the spec is not what the digest says"}
+	}
+	if script == nil {
+		return Ran(0, "", ""), nil
+	}
+	return script(ctx, spec, emit)
+}
+
+// Probe enforces nothing.
+func (*ScriptedRunner) Probe(context.Context) (writ.Enforcement, error) {
+	return writ.Enforcement{Provider: "scripted"}, nil
+}
+
+// Calls is how often anything was run.
+func (r *ScriptedRunner) Calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.calls)
+}
+
+// CallsOf is how often the task was run.
+func (r *ScriptedRunner) CallsOf(id writ.TaskID) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		if c == string(id) {
+			n++
+		}
+	}
+	return n
+}
+
+// SpecOf is what the task was run with.
+func (r *ScriptedRunner) SpecOf(id writ.TaskID) writ.RunSpec {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.specs[string(id)]
+}
+
+// Order is the ids of all runs in the order in which they began.
+func (r *ScriptedRunner) Order() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+// Ran is the result of a program that ended by itself.
+func Ran(exit int, stdout, stderr string) writ.Result {
+	res := writ.Result{
+		Outcome: writ.Succeeded, Started: true, ExitCode: &exit, WallMS: 5, CPUMS: 3, PeakBytes: 1 << 20,
+		Stdout:  writ.NewOutput([]byte(stdout), int64(len(stdout))),
+		Stderr:  writ.NewOutput([]byte(stderr), int64(len(stderr))),
+		Sandbox: writ.Enforcement{Provider: "scripted", Active: []string{"nothing"}},
+	}
+	if exit != 0 {
+		res.Outcome = writ.Failed
+	}
+	return res
+}
+
+// LogText is what was logged.
+type LogText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+// Write appends to the text.
+func (l *LogText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *LogText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// Count is how many lines hold all of words.
+func (l *LogText) Count(words ...string) (n int) {
+	for line := range strings.Lines(l.String()) {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			n++
+		}
+	}
+	return n
+}
