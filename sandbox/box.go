@@ -58,6 +58,9 @@ func (b *bubblewrapBox) Start(ctx context.Context, cmd Command) (Run, error) {
 	}
 	b.started = true
 	r, err := b.send(cmd)
+	if _, ours := errors.AsType[*writ.Error](err); err != nil && !ours {
+		err = &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "the command could not be given to its sandbox: nothing was executed", Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}

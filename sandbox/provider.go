@@ -34,8 +34,9 @@ type Box interface {
 	// to. A box starts once: a second call is an error. An error means that no
 	// code of cmd was executed; the box is then of no more use. It is a *writ.Error:
 	// Invalid when the command is at fault (its message names the missing program,
-	// directory or file), Unavailable when the box is. When contact is lost at the
-	// very moment of execution there is no error but a run that ends as interrupted.
+	// directory or file), Conflict on a second call, Unavailable when the box is at
+	// fault. When contact is lost at the very moment of execution there is no error
+	// but a run that ends as interrupted.
 	// Cancelling ctx after Start returned ends the run as killed.
 	Start(ctx context.Context, cmd Command) (Run, error)
 
