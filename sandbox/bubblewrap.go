@@ -85,9 +85,9 @@ func New(opt Options) (*Bubblewrap, error) {
 	if b.groups, err = openCgroups(); err != nil {
 		return nil, errors.Join(err, b.executable.Close())
 	}
-	if err := b.groups.sweep(); err != nil {
-		return nil, errors.Join(err, b.executable.Close())
-	}
+	// A leftover that does not go yet, since its processes are dying or somebody else
+	// sweeps as well, is no reason to run nothing: the next start tries again.
+	_ = b.groups.sweep()
 	if filter, err := seccompProgram(); err == nil {
 		b.filter = filter
 	} else if b.fault == nil {
