@@ -12,7 +12,7 @@ import (
 	"writ"
 )
 
-// Document is the OpenAPI 3.1 document of the API, which GET /openapi.yaml serves.
+// document is the OpenAPI 3.1 document of the API, which GET /openapi.yaml serves.
 //
 //go:embed openapi.yaml
 var document []byte

@@ -96,7 +96,10 @@ func TestWatchOnTheWire(t *testing.T) {
 
 func open(t *testing.T, s *system, path string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.tcp.URL+path, nil)
+	// A stream that does not come is a failure, not a test that hangs.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", s.tcp.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,6 +187,17 @@ func TestWatchAsksAgain(t *testing.T) {
 	}
 }
 
+// shutdown stops the TCP server, which must not take long.
+func shutdown(t *testing.T, s *system) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := s.tcp.Config.Shutdown(ctx); err != nil {
+		s.tcp.CloseClientConnections() // what waits would wait on
+		t.Fatal(err)
+	}
+}
+
 // TestWaitEndsWithTheServer: so does one that waits.
 func TestWaitEndsWithTheServer(t *testing.T) {
 	s := start(t, time.Minute)
@@ -199,9 +213,7 @@ func TestWaitEndsWithTheServer(t *testing.T) {
 		failed <- err
 	}()
 	<-begun
-	if err := s.tcp.Config.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	shutdown(t, s)
 	wantError(t, "wait", <-failed, writ.Unavailable, "the server is stopping: ask again")
 }
 
@@ -220,9 +232,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 	resp := open(t, s, "/v1/tasks/task_1/events")
 	<-begun
-	if err := s.tcp.Config.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	shutdown(t, s)
 	b, _ := io.ReadAll(resp.Body) // ends with a broken connection, on purpose
 	if !strings.Contains(string(b), "event: error\ndata: {") || !strings.Contains(string(b), `"kind":"unavailable"`) {
 		t.Errorf("the stream ends with %q", b)
