@@ -150,7 +150,7 @@ func (r *runCmd) end(e env, t writ.Task) error {
 // taskExit is the exit code that tells how t ended.
 func taskExit(t writ.Task) int {
 	switch t.State {
-	case writ.TaskSucceeded:
+	case writ.TaskSucceeded, writ.TaskNoted:
 		return 0
 	case writ.TaskFailed:
 		switch {

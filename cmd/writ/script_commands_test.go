@@ -49,7 +49,7 @@ func usage(ts *testscript.TestScript, ok bool, text string) {
 // eventually polls cond and fails the script when it does not hold in time.
 func eventually(ts *testscript.TestScript, what string, cond func() bool) {
 	deadline := time.After(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		select {
