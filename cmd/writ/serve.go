@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
-	"github.com/mattn/go-isatty"
 
 	"writ"
 	"writ/config"
@@ -86,12 +85,11 @@ func newLogger(e env, cfg config.Log) *slog.Logger {
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
 		level = slog.LevelInfo // config.Validate has refused other words
 	}
-	f, isFile := e.stderr.(*os.File)
-	terminal := isFile && isatty.IsTerminal(f.Fd())
+	terminal := onTerminal(e.stderr)
 	if cfg.Format == "json" || cfg.Format == "auto" && !terminal {
 		return slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(tint.NewHandler(e.stderr, &tint.Options{Level: level, NoColor: !terminal}))
+	return slog.New(tint.NewTextHandler(e.stderr, &tint.Options{Level: level, NoColor: !terminal}))
 }
 
 // loadPolicy compiles the *.cedar files of dir.
