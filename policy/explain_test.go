@@ -42,7 +42,7 @@ when { context.code_bytes < 1 && context.code_bytes < 2 && context.code_bytes < 
 		{"an erring rule is not near", `@id("errs") permit (principal, action, resource) when { ` + overflows + ` };` + ops, python(), nil, "", nil},
 		{"a part that cannot be evaluated apart", `@id("g") permit (principal, action, resource) when { context.code_bytes == 0 && ` + overflows + ` };`, python(), nil, "g", []string{
 			`when context.code_bytes == 0`,
-			`when context.code_bytes * 9223372036854775807 > 0 (cannot be evaluated by itself: integer overflow while attempting to multiply `+"`8` by `9223372036854775807`)",
+			`when context.code_bytes * 9223372036854775807 > 0 (cannot be evaluated by itself: integer overflow while attempting to multiply ` + "`8` by `9223372036854775807`)",
 		}},
 	}
 	for _, tt := range tests {
