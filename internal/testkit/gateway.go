@@ -59,9 +59,10 @@ type System struct {
 	Runner *ScriptedRunner
 	Slog   *LogText
 
-	t    testing.TB
-	file string // of the SQLite store; empty for another
-	stop func()
+	t     testing.TB
+	file  string // of the SQLite store; empty for another
+	stop  func() // nil once the gateway is stopped
+	ended bool
 }
 
 // Gateway starts a System, changed by adjust. When t ends it is closed and its log
@@ -109,16 +110,24 @@ func (s *System) open() {
 	s.t.Helper()
 	s.DB = OpenStore(s.t, s.Setup.URL)
 	s.wire(CompilePolicy(s.t, s.Setup.Policy))
-	db, log := s.DB, s.Log
-	s.t.Cleanup(func() {
-		s.Stop()
-		if s.DB != db {
-			return // closed by Restart
-		}
-		if r := verify(s.t, db, log); !r.OK {
-			s.t.Errorf("the audit log does not verify: %+v", r.Faults)
-		}
-	})
+	s.t.Cleanup(s.End)
+}
+
+// End stops the gateway, verifies the log and closes the store. It is called when t
+// ends, if not before.
+func (s *System) End() {
+	s.t.Helper()
+	s.Stop()
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if r := verify(s.t, s.DB, s.Log); !r.OK {
+		s.t.Errorf("the audit log does not verify: %+v", r.Faults)
+	}
+	if err := s.DB.Close(); err != nil {
+		s.t.Error(err)
+	}
 }
 
 func (s *System) wire(rules *policy.Set) {
