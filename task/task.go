@@ -91,6 +91,9 @@ func body(ctx context.Context, tx *store.Tx, id writ.TaskID, name string) ([]byt
 	if writ.KindOf(err) == writ.NotFound {
 		return nil, nil
 	}
+	if err == nil && b == nil {
+		b = []byte{} // a driver may read an empty one as nil
+	}
 	return b, err
 }
 
