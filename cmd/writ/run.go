@@ -59,9 +59,20 @@ func (r *runCmd) Run(ctx context.Context, c *cli, e env) error {
 	}
 	if t.State == writ.TaskHeld && r.NoWait {
 		sayHeld(e, c, t)
-		return r.end(e, t)
+		if r.JSON {
+			if err := document(e.stdout, t); err != nil {
+				return err
+			}
+		}
+		return exit(exitHeld)
 	}
 	t, err = r.follow(ctx, c, e, cl, t)
+	if writ.KindOf(err) == writ.Unavailable {
+		// Not a failure of the task: it may be held, run, or have run.
+		fmt.Fprintf(e.stderr, "writ: contact with task %s was lost: %s\n", t.ID, writ.Message(err))
+		fmt.Fprintf(e.stderr, "writ: once the server answers, see   writ tasks show %s\n", t.ID)
+		return exit(exitNotRun)
+	}
 	if err != nil {
 		return err
 	}

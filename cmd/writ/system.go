@@ -204,6 +204,9 @@ func (s *system) close() {
 	}
 	s.work.Wait()
 	if s.runner != nil {
+		// Time of its own: runs may have used up the rest, and it still cleans up.
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
 		if err := s.runner.Close(ctx); err != nil {
 			s.slog.Error("stop runner", "err", err)
 		}
