@@ -53,6 +53,9 @@ var layers = map[string]string{
 
 	"cmd/writ":         "*", // wiring: anything but testkit
 	"internal/testkit": "*", // imported by tests alone
+
+	// Tests alone: they kill the program that they build.
+	"internal/crashtest": ". client",
 }
 
 // meets are packages that a package's tests use beside those: the other end of
