@@ -32,6 +32,7 @@ var layers = map[string]string{
 	"audit":        ".",
 	"auth":         ".",
 	"lang":         ".",
+	"patch":        ".",
 	"config":       ".",
 	"store":        ".",
 	"sandbox/jail": "", // runs as pid 1 of a box: what it links is what an escape could use

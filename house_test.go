@@ -16,6 +16,7 @@ import (
 // a reason that a stranger would accept. A line whose module nothing uses fails.
 var modules = map[string]string{
 	"github.com/alecthomas/kong":                               "command line: struct tags and environment, no dependencies",
+	"github.com/aymanbagabas/go-udiff":                         "unified diffs by line, bounded in time",
 	"github.com/cedar-policy/cedar-go":                         "policy language with default deny, where forbid wins and annotations carry holds",
 	"github.com/elastic/go-seccomp-bpf":                        "assembles the seccomp filter without cgo",
 	"github.com/getkin/kin-openapi":                            "tests: the API document and real answers are checked against each other",
@@ -39,6 +40,7 @@ var modules = map[string]string{
 	"golang.org/x/mod":                                         "Merkle log and signed notes, as Go's checksum database uses them",
 	"golang.org/x/net":                                         "the raw form of BPF programs, and a machine to test them",
 	"golang.org/x/sys":                                         "system calls of the sandbox",
+	"golang.org/x/text":                                        "Unicode normal forms, so that a patch finds lines whose letters are composed otherwise",
 	"google.golang.org/grpc":                                   "gateway to runner: streams with flow control",
 	"honnef.co/go/tools":                                       "tool: staticcheck",
 	"modernc.org/sqlite":                                       "SQLite without cgo",
