@@ -55,6 +55,8 @@ var layers = map[string]string{
 	"cmd/writ":         "*", // wiring: anything but testkit
 	"internal/testkit": "*", // imported by tests alone
 
+	"bench": "*", // a program of its own: takes the parts one by one
+
 	// Tests alone: they kill the program that they build.
 	"internal/crashtest": ". client",
 }
@@ -73,7 +75,7 @@ var owners = map[string]string{
 	"unsafe":                "sandbox sandbox/jail",
 	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals
 	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth",
-	"os/exec":               "sandbox remote doctor internal/testkit", // remote: starts the runner; doctor: asks bubblewrap for its version
+	"os/exec":               "sandbox remote doctor bench internal/testkit", // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
 	"database/sql":          "store",
 	"net/http":              "rest client cmd/writ internal/testkit",
 	"testing":               "internal/testkit",

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// series is what one way of doing something took, each time.
+type series struct {
+	id, name string
+	took     []time.Duration
+}
+
+// measure calls fn, which answers how long that took.
+func (s *series) measure(fn func() (time.Duration, error)) error {
+	d, err := fn()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.took = append(s.took, d)
+	return nil
+}
+
+// at is the quantile q: 0.5 is the median.
+func (s *series) at(q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(s.took))
+	return sorted[int(q*float64(len(sorted)-1)+0.5)]
+}
+
+// table compares ways to run one program.
+type table struct {
+	name string
+	rows []*series
+}
+
+func (t *table) row(id string) *series {
+	return t.rows[slices.IndexFunc(t.rows, func(s *series) bool { return s.id == id })]
+}
+
+func (t *table) print(w io.Writer) {
+	spawn, bwrap := t.row("spawn").at(0.5), t.row("bwrap").at(0.5)
+	fmt.Fprintf(w, "| %s, %d times | p50 | p95 | of spawn | of bwrap | above bwrap |\n|---|--:|--:|--:|--:|--:|\n", t.name, len(t.rows[0].took))
+	for _, s := range t.rows {
+		p50 := s.at(0.5)
+		fmt.Fprintf(w, "| %s | %s | %s | %.1f | %.2f | %s |\n", s.name, show(p50), show(s.at(0.95)),
+			float64(p50)/float64(spawn), float64(p50)/float64(bwrap), show(p50-bwrap))
+	}
+	fmt.Fprintln(w)
+}
+
+func printParts(w io.Writer, parts []*series) {
+	fmt.Fprint(w, "| part | p50 | p95 |\n|---|--:|--:|\n")
+	for _, s := range parts {
+		fmt.Fprintf(w, "| %s | %s | %s |\n", s.name, show(s.at(0.5)), show(s.at(0.95)))
+	}
+	fmt.Fprintln(w)
+}
+
+func show(d time.Duration) string {
+	if d > -time.Millisecond && d < time.Millisecond {
+		return fmt.Sprintf("%.1f µs", float64(d)/float64(time.Microsecond))
+	}
+	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+}
+
+// timed is how long fn takes.
+func timed(fn func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		began := time.Now()
+		err := fn()
+		return time.Since(began), err
+	}
+}
