@@ -24,7 +24,7 @@ func boxArgs(l writ.Limits, seccompFD, firstData int) argList {
 	var a argList
 	a.add("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
 		"--disable-userns", "--assert-userns-disabled",
-		"--new-session", "--die-with-parent", "--as-pid-1",
+		"--new-session", "--as-pid-1",
 		"--hostname", "writ", "--cap-drop", "ALL", "--clearenv",
 		// For the jail alone, a Go program: it runs one thing at a time and allocates
 		// little, so it shall not need a thread or memory when the limits are in force.

@@ -48,8 +48,7 @@ type Bubblewrap struct {
 	filter     []byte   // the seccomp program; nil when it cannot be had
 	fault      error    // why nothing can be prepared, found by New
 	groups     *cgroups
-	uids       *uids // nil unless we are root
-	forker     *forker
+	uids       *uids         // nil unless we are root
 	version    func() string // "bubblewrap 0.8.0"; asks once
 	boxes      atomic.Uint64 // numbers them
 
@@ -97,16 +96,11 @@ func New(opt Options) (*Bubblewrap, error) {
 	if os.Geteuid() == 0 {
 		b.uids = newUIDs(opt.UIDBase, opt.UIDs)
 	}
-	b.forker = newForker()
 	return b, nil
 }
 
-// Close gives back what the provider holds. A box that is still open is ended, but
-// its Close must still be called.
-func (b *Bubblewrap) Close() error {
-	b.forker.close()
-	return b.executable.Close()
-}
+// Close gives back what the provider holds. It prepares nothing any more.
+func (b *Bubblewrap) Close() error { return b.executable.Close() }
 
 // findBwrap is the path of an executable bwrap, or an error that says how to get one.
 func findBwrap(path string) (string, error) {
@@ -171,7 +165,7 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	stop := context.AfterFunc(ctx, p.kill)
+	stop := context.AfterFunc(ctx, func() { _ = p.conn.SetReadDeadline(time.Now()) })
 	ready, err := p.awaitReady(deadline)
 	stop()
 	if err != nil {

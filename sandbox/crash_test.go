@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,12 +20,20 @@ import (
 // helperEnv makes the test binary a helper process instead of a test.
 const helperEnv = "WRIT_TEST_HELPER"
 
-// helper holds one box that waits and one that runs, until it is killed.
+// helper prepares boxes without end when its name is "prepare", else it holds one box that waits and one that runs, until it is killed.
 func helper(name string) int {
 	err := func() error {
 		b, err := New(Options{})
 		if err != nil {
 			return err
+		}
+		if name == "prepare" {
+			fmt.Println("preparing")
+			for {
+				if _, err := b.Prepare(context.Background(), Template{Limits: writ.DefaultLimits}); err != nil {
+					return err
+				}
+			}
 		}
 		if _, err := b.Prepare(context.Background(), Template{Limits: writ.DefaultLimits}); err != nil {
 			return err
@@ -97,15 +106,45 @@ func TestKilledServerLeavesNothing(t *testing.T) {
 	wantExit(t, run.Wait(), 0)
 }
 
+// bwrap killed between its clone and the moment it lets its child go on would leave
+// that child waiting for ever: a server that dies there must not kill it.
+func TestServerKilledWhilePreparingLeavesNothing(t *testing.T) {
+	newProvider(t, Options{}) // or skip
+	for i := range 25 {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), helperEnv+"=prepare")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "preparing\n" {
+			t.Fatalf("the helper said %q: %v", line, err)
+		}
+		<-time.After(time.Duration(i) * 500 * time.Microsecond) // another point of the preparation each time
+		children := descendants(t, cmd.Process.Pid)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		eventually(t, "nothing of the killed server is left", func() bool { return !slices.ContainsFunc(children, alive) })
+	}
+}
+
 // proc is a process by number and start time.
 type proc struct {
 	pid   int
 	start uint64
 }
 
+// alive reports whether p still is and is not only waiting to be counted by its parent.
 func alive(p proc) bool {
 	start, err := startTime(p.pid)
-	return err == nil && start == p.start
+	if err != nil || start != p.start {
+		return false
+	}
+	status, err := readStatus(p.pid)
+	return err == nil && !strings.HasPrefix(status["State"], "Z")
 }
 
 // descendants are all processes below root.

@@ -71,14 +71,17 @@ func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) 
 	p.cmd.Stderr = &p.stderr
 	p.cmd.WaitDelay = time.Second
 	p.cmd.ExtraFiles = files.list
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	// No parent-death signal, here or by --die-with-parent: bwrap's child waits for it
+	// without end when bwrap is killed before the child may go on. The end of the
+	// socket, which is ours alone, ends a jail as surely, and as soon as it starts.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if uid > 0 {
 		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid), Groups: []uint32{}}
 	}
 	if fd := g.fd(); fd >= 0 {
 		p.cmd.SysProcAttr.UseCgroupFD, p.cmd.SysProcAttr.CgroupFD = true, fd
 	}
-	err = b.forker.start(g, p.cmd)
+	err = g.run(p.cmd.Start)
 	if p.cmd.Process == nil {
 		return nil, errors.Join(b.startError(uid, err), ours.Close())
 	}
@@ -220,17 +223,16 @@ func (p *process) takeControl(oob []byte) error {
 	return nil
 }
 
-// kill begins to end everything in the box.
+// kill begins to end everything in the box. It may be called at any time before end,
+// but not while awaitReady runs.
 func (p *process) kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.jail != nil {
-		// Not bwrap: it would then be gone before the box is.
-		if unix.PidfdSendSignal(int(p.jail.Fd()), unix.SIGKILL, nil, 0) == nil {
-			return
-		}
+	if p.jail == nil {
+		_ = p.conn.CloseWrite() // bwrap goes on to the jail, and that ends; see launch
+		return
 	}
-	_ = p.cmd.Process.Kill() // an error means that it is gone
+	// Not bwrap, which would then be gone before the box is. An error means that the
+	// jail is gone.
+	_ = unix.PidfdSendSignal(int(p.jail.Fd()), unix.SIGKILL, nil, 0)
 }
 
 // awaitGone waits until nothing in the box is alive, and helps after grace.

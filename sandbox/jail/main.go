@@ -38,6 +38,8 @@ func prepare() error {
 	}{
 		// First, so that no later process of the box can look into this one.
 		{"turn off dumps", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
+		// Somebody may kill bwrap alone; the server's own end comes by the socket.
+		{"die with bwrap", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }},
 		{"check the surroundings", surroundings},
 		{"ignore signals", func() error { ignoreSignals(); return nil }},
 		// Before the program is forked; the descriptor of the executable goes at once.
