@@ -6,6 +6,7 @@
 // A tour of the module, from the ground up:
 //
 //   - lang says how a language becomes a command line.
+//   - patch reads V4A patches and computes in memory what they change.
 //   - policy decides, from Cedar files and identities: allow, hold or deny.
 //   - approval is the state machine of a held request; audit is the Merkle log
 //     of what happened; auth turns keys and sockets into principals.

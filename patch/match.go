@@ -61,8 +61,8 @@ func (w *work) spend(n int) bool {
 	return *w >= 0
 }
 
-// matcher finds lines of a section in a file. A search costs the length of the range
-// whatever repeats in it, and nothing when a line wanted does not occur there.
+// matcher finds lines of a section in a file. A search costs the lines it passes,
+// whatever repeats in them, and nothing when a line wanted does not occur there.
 type matcher struct {
 	file  *text
 	want  []string // every line that the section looks for
@@ -140,11 +140,13 @@ func (m *matcher) find(lines []string, from, to int) int {
 		if !there {
 			continue
 		}
+		at := search(ix.file[from:to], pattern)
+		if at >= 0 {
+			m.work.spend(at)
+			return from + at
+		}
 		if !m.work.spend(to - from) {
 			return spent
-		}
-		if at := search(ix.file[from:to], pattern); at >= 0 {
-			return from + at
 		}
 	}
 	return none

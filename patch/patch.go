@@ -7,15 +7,15 @@ const (
 	MaxPatchBytes = 8 << 20   // of the text
 	MaxPatchLines = 500_000   // of the text
 	MaxSections   = 4096      // files named, each time counted
-	MaxFileBytes  = 32 << 20  // of a file that is edited, before and after
+	MaxFileBytes  = 16 << 20  // of a file that is edited, before and after
 	MaxTotalBytes = 256 << 20 // of all contents that the patch reads and makes together
 	MaxNameBytes  = 255       // of one name in a path
-	MaxPathBytes  = 4096      // of a path
+	MaxPathDepth  = 64        // names in a path; deeper, no file is found either (spec/02 §3.3)
 )
 
 // maxWork bounds what Apply spends on finding lines and joining files, in bytes and
-// lines looked at. It is a few seconds, and far above what a real patch needs.
-const maxWork = 1 << 30
+// lines looked at. It is a second or two, and far above what a real patch needs.
+const maxWork = 1 << 29
 
 // Kind is what happens to a file.
 type Kind string

@@ -21,8 +21,6 @@ func cleanPath(name string, roots []string) (string, *Error) {
 		return escape("has a NUL byte")
 	case strings.IndexByte(name, '\\') >= 0:
 		return escape("has a backslash: separate names with /")
-	case len(name) > MaxPathBytes:
-		return "", &Error{Code: InvalidPatch, Msg: fmt.Sprintf("the path has %d bytes, the most is %d", len(name), MaxPathBytes)}
 	case strings.HasSuffix(name, "/"):
 		return "", &Error{Code: InvalidPatch, Msg: fmt.Sprintf("path %q ends in / and so names a folder: name a file", clip(name))}
 	}
@@ -39,6 +37,9 @@ func cleanPath(name string, roots []string) (string, *Error) {
 		return escape("is the workspace itself: name a file in it")
 	case clean == "..", strings.HasPrefix(clean, "../"):
 		return escape("leads out of the workspace")
+	}
+	if n := strings.Count(clean, "/") + 1; n > MaxPathDepth {
+		return "", &Error{Code: InvalidPatch, Msg: fmt.Sprintf("the path has %d names, the most is %d", n, MaxPathDepth)}
 	}
 	for part := range strings.SplitSeq(clean, "/") {
 		if len(part) > MaxNameBytes {

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,7 +24,7 @@ type text struct {
 // newText cuts content. It says why content is no text that can be edited, or "".
 func newText(content []byte) (*text, string) {
 	if len(content) > MaxFileBytes {
-		return nil, "the file is too large to edit"
+		return nil, fmt.Sprintf("the file has %d bytes, the most that can be edited is %d", len(content), MaxFileBytes)
 	}
 	for _, utf16 := range []string{"\xff\xfe", "\xfe\xff"} {
 		if bytes.HasPrefix(content, []byte(utf16)) {
@@ -34,7 +35,7 @@ func newText(content []byte) (*text, string) {
 	t := &text{mark: mark, src: src, eol: "\n"}
 	n := strings.Count(src, "\n") + 2
 	if n > maxFileLines {
-		return nil, "the file has too many lines to edit"
+		return nil, fmt.Sprintf("the file has more than %d lines, the most that can be edited", maxFileLines)
 	}
 	if i := strings.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
 		t.eol = "\r\n"
