@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// Secret is a string that redacts itself in every format, log and encoding.
-// Reveal is the only way to its value.
+// Secret is a string that redacts itself in every format, log and encoding that
+// asks its methods. Reveal is the only way to its value.
+//
+// Package fmt does not ask the methods of what an unexported field holds: a struct
+// with a Secret in one prints it in clear. Keep it there behind a pointer, which
+// prints as an address.
 type Secret string
 
 const redacted = "[secret]"

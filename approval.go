@@ -17,6 +17,12 @@ const (
 	ApprovalCancelled ApprovalState = "cancelled" // its task ended, or what it covers moved
 )
 
+// ApprovalStates lists every state, for tables that must cover them all.
+var ApprovalStates = []ApprovalState{
+	ApprovalPending, ApprovalGranted, ApprovalQueued, ApprovalResuming,
+	ApprovalConsumed, ApprovalDenied, ApprovalExpired, ApprovalCancelled,
+}
+
 // Terminal reports whether an approval in state s can no longer change.
 func (s ApprovalState) Terminal() bool {
 	switch s {

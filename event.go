@@ -35,6 +35,16 @@ const (
 	EventServerRecovers   EventType = "server.recovered"
 )
 
+// EventTypes lists every type, for tables that must cover them all.
+var EventTypes = []EventType{
+	EventTaskRefused, EventTaskReceived, EventTaskDecided,
+	EventApprovalRequested, EventApprovalVoted, EventApprovalDecided,
+	EventTaskQueued, EventAgentStarted, EventToolInvoked, EventToolResult,
+	EventAgentFinished, EventTaskCancelled, EventBodiesDeleted,
+	EventAuthRefused, EventKeyCreated, EventKeyRevoked, EventOperatorAdded, EventOperatorDisabled,
+	EventPolicyLoaded, EventServerStarted, EventServerRecovers,
+}
+
 // Event is one line of the audit log. It holds ids, digests, sizes and reasons,
 // never code, output or a secret. Seq and Time are set when it is appended.
 type Event struct {

@@ -1,7 +1,10 @@
 package writ
 
-// Chunk is a piece of a run's output as it came, at most 32 KiB. Chunks of one
-// stream are in order; a character may be split between two of them.
+// MaxChunkBytes bounds Chunk.Data.
+const MaxChunkBytes = 32 << 10
+
+// Chunk is a piece of a run's output as it came, at most MaxChunkBytes. Chunks of
+// one stream are in order; a character may be split between two of them.
 type Chunk struct {
 	Stream Stream `json:"stream"`
 	Data   []byte `json:"data"` // base64 in JSON

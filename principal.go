@@ -67,6 +67,21 @@ func (p Principal) Sees(t Tenant, owner IdentityID) bool {
 	return p.Tenant == t && p.ID == string(owner)
 }
 
+// Narrow is the tenant and the identity, empty meaning all, to which a list for p
+// is bounded that asks for t and id. It is Sees for lists: the owner of the data
+// folder gets what it asks for, an operator its own tenant whichever it asks for,
+// and everybody else its own things. p must have an ID and a tenant, as
+// authentication gives it.
+func (p Principal) Narrow(t Tenant, id IdentityID) (Tenant, IdentityID) {
+	switch p.Kind {
+	case KindLocal:
+		return t, id
+	case KindOperator:
+		return p.Tenant, id
+	}
+	return p.Tenant, IdentityID(p.ID)
+}
+
 // Ref names a principal in a record.
 type Ref struct {
 	Kind PrincipalKind `json:"kind"`
