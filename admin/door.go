@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"writ"
+	"writ/audit"
 	"writ/auth"
 	"writ/store"
 )
-
-// refusalsAMinute bounds what refused keys can add to the log. More are counted,
-// and the count stands in the first record of a later minute.
-const refusalsAMinute = 60
 
 // Door authenticates keys and records those that it refuses, so that guessing is
 // seen (case AUD-06).
@@ -23,10 +19,7 @@ type Door struct {
 	s   *Service
 	log *slog.Logger
 
-	mu      sync.Mutex
-	minute  time.Time // guarded by mu; which one is counted
-	written int       // guarded by mu; refusals recorded in it
-	dropped int64     // guarded by mu; refusals not recorded since the last that was
+	refusals audit.Bound
 }
 
 // NewDoor is a door to the service's own keys.
@@ -41,7 +34,7 @@ func (d *Door) Bearer(ctx context.Context, token string, now time.Time) (writ.Pr
 	if writ.KindOf(err) != writ.Unauthenticated {
 		return p, err
 	}
-	dropped, due := d.due(now)
+	dropped, due := d.refusals.Due("keys", now)
 	if !due {
 		return p, err
 	}
@@ -57,21 +50,4 @@ func (d *Door) Bearer(ctx context.Context, token string, now time.Time) (writ.Pr
 		d.log.ErrorContext(ctx, "record refused key", "err", rerr)
 	}
 	return p, err
-}
-
-// due reports whether a refusal at now is recorded, and how many were not since
-// the last that was.
-func (d *Door) due(now time.Time) (dropped int64, due bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if m := now.Truncate(time.Minute); !m.Equal(d.minute) {
-		d.minute, d.written = m, 0
-	}
-	if d.written >= refusalsAMinute {
-		d.dropped++
-		return 0, false
-	}
-	d.written++
-	dropped, d.dropped = d.dropped, 0
-	return dropped, true
 }

@@ -120,3 +120,19 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func conflict(op, format string, args ...any) error {
 	return &writ.Error{Kind: writ.Conflict, Op: op, Msg: fmt.Sprintf(format, args...)}
 }
+
+// Meets reports whether what a was granted with is enough for need, which may ask
+// for more than a was held for: rules can look at the clock.
+func Meets(a writ.Approval, need writ.Need) bool {
+	for _, role := range need.Roles {
+		if !slices.Contains(a.Need.Roles, role) {
+			return false // what roles its approvers had beyond a.Need was not asked
+		}
+	}
+	for _, v := range a.Votes {
+		if need.Reason && v.Verdict == writ.Grant && strings.TrimSpace(v.Reason) == "" {
+			return false
+		}
+	}
+	return grants(a) >= need.Grants
+}

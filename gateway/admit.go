@@ -29,13 +29,15 @@ func (g *Gateway) Submit(ctx context.Context, who writ.Principal, req writ.TaskR
 	o := g.order(who, req)
 	d := g.decide(o)
 	runs := d.Effect == writ.Allow && o.spec != nil
-	room := !runs || g.reserve()
+	var full error
 	launch := writ.TaskID("")
-	if runs && room {
-		defer func() { g.release(launch) }()
+	if runs {
+		if full = g.reserve(o.task.Identity); full == nil {
+			defer func() { g.release(o.task.Identity, launch) }()
+		}
 	}
 	err = g.db.Update(ctx, func(tx *store.Tx) (err error) {
-		t, created, err = g.admitOnce(ctx, tx, o, d, room)
+		t, created, err = g.admitOnce(ctx, tx, o, d, full)
 		return err
 	})
 	if err != nil {
@@ -51,15 +53,14 @@ func (g *Gateway) Submit(ctx context.Context, who writ.Principal, req writ.TaskR
 }
 
 // admitOnce answers the task that the key of the request names already, or admits
-// the request if there is room for it.
-func (g *Gateway) admitOnce(ctx context.Context, tx *store.Tx, o order, d writ.Decision, room bool) (t writ.Task, created bool, err error) {
+// the request, unless full says why there is no room for it.
+func (g *Gateway) admitOnce(ctx context.Context, tx *store.Tx, o order, d writ.Decision, full error) (t writ.Task, created bool, err error) {
 	first, err := earlier(ctx, tx, o.task)
 	switch {
 	case err != nil:
 		return t, false, err
-	case first == nil && !room:
-		return t, false, &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
-			"%d tasks wait for a slot, no more are taken: try again later", g.opt.Backlog)}
+	case first == nil && full != nil:
+		return t, false, full
 	case first == nil:
 		t = o.task
 		refused := g.admit(ctx, tx, &t, o, d)
@@ -105,12 +106,17 @@ func (g *Gateway) refuse(ctx context.Context, who writ.Principal, cause error) e
 	return cause
 }
 
-// Refuse records a request that is too malformed to become a task.
+// Refuse records a request that is too malformed to become a task. One caller can
+// have so many a minute recorded; the rest is counted in the next record.
 func (g *Gateway) Refuse(ctx context.Context, who writ.Principal, reason string) error {
+	dropped, due := g.refusals.Due(who.Ref().String(), writ.Now())
+	if !due {
+		return nil
+	}
 	return g.db.Update(ctx, func(tx *store.Tx) error {
 		return g.record(ctx, tx, writ.Event{
 			Type: writ.EventTaskRefused, Tenant: who.Tenant, Actor: who.Ref(),
-			Data: writ.EventData{Reason: cut(reason, maxReason)},
+			Data: writ.EventData{Reason: cut(reason, maxReason), Count: dropped},
 		})
 	})
 }
@@ -258,8 +264,10 @@ func screen(o order, version writ.Digest) (writ.Scope, *writ.Decision) {
 
 // request is the order in the words of policy.
 func (o order) request(scope writ.Scope) policy.Request {
+	by := o.who
+	by.Tenant = o.task.Tenant // the owner of the data folder acts in the identity's
 	return policy.Request{
-		Principal: o.as.Principal(), Requester: o.who, Action: writ.ActionRun, Role: o.task.Role,
+		Principal: o.as.Principal(), Requester: by, Action: writ.ActionRun, Role: o.task.Role,
 		Scope: scope, Run: policy.FactsOf(*o.spec), Now: o.now,
 	}
 }
@@ -274,6 +282,11 @@ func (g *Gateway) admit(ctx context.Context, tx *store.Tx, t *writ.Task, o order
 	events := []writ.Event{o.received()}
 	if d.Effect == writ.Hold {
 		if err := g.checkApprovers(ctx, tx, *t, &d); err != nil {
+			return err
+		}
+	}
+	if d.Effect == writ.Hold {
+		if err := g.checkHeld(ctx, tx, *t); err != nil {
 			return err
 		}
 	}
@@ -359,6 +372,16 @@ func (g *Gateway) checkApprovers(ctx context.Context, tx *store.Tx, t writ.Task,
 		}
 	}
 	return nil
+}
+
+// checkHeld bounds what one identity can have people look at, and store meanwhile.
+func (g *Gateway) checkHeld(ctx context.Context, tx *store.Tx, t writ.Task) error {
+	n, err := tx.PendingApprovals(ctx, t.Tenant, t.Identity)
+	if err == nil && n >= g.opt.Held {
+		err = &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
+			"%d requests of %q are held already, no more are taken: wait for their approvals, or cancel some", n, t.Identity)}
+	}
+	return err
 }
 
 func putSpec(ctx context.Context, tx *store.Tx, id writ.TaskID, spec writ.RunSpec) error {

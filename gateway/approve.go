@@ -31,14 +31,10 @@ func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.Appr
 	var t writ.Task
 	var spec writ.RunSpec
 	deleted := false // what would have run
+	if v.Approval, err = g.visibleApproval(ctx, who, id); err != nil {
+		return writ.ApprovalView{}, err
+	}
 	err = g.db.View(ctx, func(tx *store.Tx) error {
-		v.Approval, err = tx.Approval(ctx, id)
-		if err != nil && writ.KindOf(err) != writ.NotFound {
-			return err
-		}
-		if err != nil || !who.Sees(v.Tenant, v.Identity) {
-			return &writ.Error{Op: "read approval", Kind: writ.NotFound, Msg: fmt.Sprintf("there is no approval %q", id), Err: err}
-		}
 		if t, err = tx.Task(ctx, v.Task); err != nil {
 			return err
 		}
@@ -59,6 +55,20 @@ func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.Appr
 	return v, nil
 }
 
+func (g *Gateway) visibleApproval(ctx context.Context, who writ.Principal, id writ.ApprovalID) (a writ.Approval, err error) {
+	err = g.db.View(ctx, func(tx *store.Tx) error {
+		a, err = tx.Approval(ctx, id)
+		return err
+	})
+	if err != nil && writ.KindOf(err) != writ.NotFound {
+		return a, err
+	}
+	if err != nil || !who.Sees(a.Tenant, a.Identity) {
+		return writ.Approval{}, &writ.Error{Op: "read approval", Kind: writ.NotFound, Msg: fmt.Sprintf("there is no approval %q", id), Err: err}
+	}
+	return a, nil
+}
+
 // Vote gives who's verdict on a held request. The last grant that it needs queues
 // its task, in the same transaction, and launches it. A refused attempt is recorded
 // before its error is answered.
@@ -66,6 +76,9 @@ func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.Appr
 // Errors: Denied when who may not decide it; Conflict when it is decided, expired,
 // or not what who was shown; Invalid without a reason that is asked for.
 func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.ApprovalID, v writ.VoteRequest) (writ.Approval, error) {
+	if err := g.mayVote(ctx, who, id); err != nil {
+		return writ.Approval{}, g.refuseVote(ctx, who, id, err)
+	}
 	// Rendered before the transaction, since large code takes a while. What is shown
 	// rests on nothing that can change while the approval waits.
 	seen, err := g.Approval(ctx, who, id)
@@ -91,9 +104,18 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 	}
 	g.watch.Changed(t)
 	if t.State == writ.TaskQueued {
-		g.launch(t.ID)
+		g.launch(t.ID, t.Identity)
 	}
 	return a, nil
+}
+
+// mayVote asks before anything is rendered whether who may decide it at all.
+func (g *Gateway) mayVote(ctx context.Context, who writ.Principal, id writ.ApprovalID) error {
+	a, err := g.visibleApproval(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	return approval.Eligible(a, who)
 }
 
 // settleVote stores a vote and what follows from it.
@@ -136,12 +158,16 @@ func (g *Gateway) refuseVote(ctx context.Context, who writ.Principal, id writ.Ap
 	default:
 		return cause
 	}
+	dropped, due := g.refusals.Due(who.Ref().String(), writ.Now())
+	if !due {
+		return cause
+	}
 	err := g.db.Update(ctx, func(tx *store.Tx) error {
 		a, err := tx.Approval(ctx, id)
 		if err != nil {
 			return err
 		}
-		e := ofApproval(a, writ.EventApprovalVoted, writ.EventData{Reason: "refused: " + writ.Message(cause)})
+		e := ofApproval(a, writ.EventApprovalVoted, writ.EventData{Reason: "refused: " + writ.Message(cause), Count: dropped})
 		e.Actor = who.Ref()
 		return g.record(ctx, tx, e)
 	})

@@ -166,6 +166,28 @@ func askedAgain(t *testing.T, s *testkit.System, task writ.Task) {
 	}
 }
 
+// A grant in the very moment in which the task is asked about again, while it is
+// still in the hands of who asked: it is carried all the same.
+func TestGrantWhileTheTaskIsBeingHeldAgain(t *testing.T) {
+	var s *testkit.System
+	var first writ.ApprovalID // written before the grant that makes Changed read it
+	s = testkit.Gateway(t, func(g *testkit.GatewaySetup) {
+		g.Changed = func(task writ.Task) {
+			if task.State == writ.TaskHeld && first != "" && task.Approval != first {
+				s.MustGrant(task)
+			}
+		}
+	})
+	task := s.MustSubmit(testkit.Run("bash", "true"))
+	first = task.Approval
+	setPolicy(t, s, holdAll)
+	s.MustGrant(task)
+	s.Until(task.ID, writ.TaskSucceeded)
+	if n := s.Runner.CallsOf(task.ID); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
 func TestPA07_StoredSpecWasChanged(t *testing.T) {
 	change := map[string]string{
 		"other code": `UPDATE bodies SET data = CAST(replace(CAST(data AS TEXT), 'true', 'evil') AS BLOB) WHERE name = 'spec'`,

@@ -16,21 +16,22 @@ import (
 // carried is a task in the hands of this gateway, from its launch until it is over
 // or waits for something else than a slot.
 type carried struct {
-	cancel context.CancelCauseFunc // ends its waiting, or its run
-	again  bool                    // guarded by Gateway.mu; launched anew since it was last looked at
+	identity writ.IdentityID         // whose it is; empty while only the id is known
+	cancel   context.CancelCauseFunc // ends its waiting, or its run
+	again    bool                    // guarded by Gateway.mu; launched anew since it was last looked at
 }
 
 // launch carries a task in the background if it is queued, once however often it is
 // called. What cannot be carried, since the gateway closes or the claim fails, stays
 // queued for a later sweep.
-func (g *Gateway) launch(id writ.TaskID) {
+func (g *Gateway) launch(id writ.TaskID, identity writ.IdentityID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.launchLocked(id)
+	g.launchLocked(id, identity)
 }
 
 // launchLocked is launch for who holds g.mu.
-func (g *Gateway) launchLocked(id writ.TaskID) {
+func (g *Gateway) launchLocked(id writ.TaskID, identity writ.IdentityID) {
 	if g.closed {
 		return
 	}
@@ -39,7 +40,7 @@ func (g *Gateway) launchLocked(id writ.TaskID) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(g.ctx)
-	c := &carried{cancel: cancel}
+	c := &carried{identity: identity, cancel: cancel}
 	g.live[id] = c // before the claim commits, so that whoever sees the task running can cancel it
 	g.work.Go(func() {
 		defer cancel(nil)
@@ -67,26 +68,42 @@ func (g *Gateway) drop(id writ.TaskID, c *carried, over bool) bool {
 	return true
 }
 
-// reserve takes a place among the tasks that run or may wait for a slot, for one
-// that is about to be queued; false when there is none left. The place must be
-// released.
-func (g *Gateway) reserve() bool {
+// reserve takes a place among the tasks that run or may wait for a slot, for one of
+// identity that is about to be queued. It is Exhausted when there is none left for
+// it; else the place must be released.
+func (g *Gateway) reserve(identity writ.IdentityID) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.live)+g.reserved >= g.opt.Slots+g.opt.Backlog {
-		return false
+	own, all := g.reserved[identity], len(g.live)
+	for _, n := range g.reserved {
+		all += n
 	}
-	g.reserved++
-	return true
+	for _, c := range g.live {
+		if c.identity == identity {
+			own++
+		}
+	}
+	switch {
+	case all >= g.opt.Slots+g.opt.Backlog:
+		return &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
+			"%d tasks wait for a slot, no more are taken: try again later", g.opt.Backlog)}
+	case own >= g.opt.Share:
+		return &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
+			"%d tasks of %q run or wait for a slot, no more of it are taken: try again later", own, identity)}
+	}
+	g.reserved[identity]++
+	return nil
 }
 
 // release gives a place back, or to the task id, which is launched, if there is one.
-func (g *Gateway) release(id writ.TaskID) {
+func (g *Gateway) release(identity writ.IdentityID, id writ.TaskID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.reserved--
+	if g.reserved[identity]--; g.reserved[identity] == 0 {
+		delete(g.reserved, identity)
+	}
 	if id != "" {
-		g.launchLocked(id)
+		g.launchLocked(id, identity)
 	}
 }
 
@@ -103,7 +120,7 @@ func (g *Gateway) carries(id writ.TaskID) bool {
 func (g *Gateway) Do(ctx context.Context, j store.Job) error {
 	switch j.Kind {
 	case store.JobDispatch:
-		g.launch(j.Task)
+		g.launch(j.Task, "")
 		return nil
 	case store.JobExpire:
 		return g.Expire(ctx, j.Approval)
@@ -165,11 +182,16 @@ func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec 
 			return err
 		}
 		a, err := approvalOf(ctx, tx, t)
-		if err != nil {
+		if err != nil && writ.KindOf(err) != writ.NotFound {
 			return err
 		}
 		moved = true
-		if spec, err = getSpec(ctx, tx, t); err != nil {
+		if err != nil {
+			a = nil
+		} else {
+			spec, err = getSpec(ctx, tx, t)
+		}
+		if err != nil {
 			if k := writ.KindOf(err); k != writ.Conflict && k != writ.NotFound {
 				return err
 			}
@@ -180,7 +202,7 @@ func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec 
 		switch {
 		case d.Effect == writ.Deny:
 			return g.denyNow(ctx, tx, &t, a, d)
-		case d.Effect == writ.Hold && (a == nil || approval.Covers(*a, t, t.Digest, d.Policy) != nil):
+		case d.Effect == writ.Hold && (a == nil || approval.Covers(*a, t, t.Digest, d.Policy) != nil || !approval.Meets(*a, *d.Need)):
 			return g.holdAgain(ctx, tx, &t, a, d)
 		}
 		return g.begin(ctx, tx, &t, spec, a, d)
@@ -222,6 +244,10 @@ func (g *Gateway) begin(ctx context.Context, tx *store.Tx, t *writ.Task, spec wr
 	if err := swapTask(ctx, tx, *t, writ.TaskQueued); err != nil {
 		return err
 	}
+	// With the claim, so that no other gateway takes this one for dead after it.
+	if err := tx.Beat(ctx, g.opt.Owner, now.Add(leaseFor)); err != nil {
+		return err
+	}
 	return g.record(ctx, tx,
 		event(*t, writ.EventAgentStarted, writ.EventData{Identity: t.Identity, Role: t.Role}),
 		invoked(*t, spec, d.Policy, binds))
@@ -255,8 +281,12 @@ func (g *Gateway) holdAgain(ctx context.Context, tx *store.Tx, t *writ.Task, old
 	next := approval.Request(*t, d, now, g.opt.ApprovalTTL)
 	if old != nil {
 		next.Replaces = old.ID
-		next.Reason = fmt.Sprintf("%s (asked again: the policy moved from %.12s to %.12s after %s was granted)", d.Reason, old.Policy, d.Policy, old.ID)
-		if err := g.voidApproval(ctx, tx, old, "the policy moved before the run started"); err != nil {
+		moved := fmt.Sprintf("the policy moved from %.12s to %.12s", old.Policy, d.Policy)
+		if old.Policy == d.Policy {
+			moved = "more is asked for now"
+		}
+		next.Reason = fmt.Sprintf("%s (asked again: %s after %s was granted)", d.Reason, moved, old.ID)
+		if err := g.voidApproval(ctx, tx, old, moved+" before the run started"); err != nil {
 			return err
 		}
 	}
@@ -272,7 +302,14 @@ func (g *Gateway) holdAgain(ctx context.Context, tx *store.Tx, t *writ.Task, old
 
 // run calls the runner and turns every way it can end into a result.
 func (g *Gateway) run(ctx context.Context, t writ.Task, spec writ.RunSpec) writ.Result {
-	res, err := g.runner.Run(ctx, string(t.ID), spec, t.Digest, func(c writ.Chunk) { g.watch.Output(t.ID, c) })
+	left := map[writ.Stream]int64{writ.Stdout: spec.Limits.OutputBytes, writ.Stderr: spec.Limits.OutputBytes}
+	res, err := g.runner.Run(ctx, string(t.ID), spec, t.Digest, func(c writ.Chunk) {
+		if c.Data = c.Data[:min(int64(len(c.Data)), left[c.Stream])]; len(c.Data) > 0 {
+			left[c.Stream] -= int64(len(c.Data))
+			g.watch.Output(t.ID, c)
+		}
+	})
+	bound(&res, spec.Limits.OutputBytes)
 	why, wasCancelled := errors.AsType[*cancelled](context.Cause(ctx))
 	if err == nil && (!slices.Contains(writ.Outcomes, res.Outcome) || res.Outcome == writ.Succeeded && !res.Started) {
 		g.slog.Error("runner reported what cannot be", "task", t.ID, "outcome", res.Outcome, "started", res.Started)
@@ -293,6 +330,28 @@ func (g *Gateway) run(ctx context.Context, t writ.Task, spec writ.RunSpec) writ.
 	return res
 }
 
+// Bounds of what a runner may say of itself.
+const (
+	maxWord   = 64
+	maxLayers = 64
+)
+
+// bound holds a report to what was asked for: a runner is trusted to run things, not
+// with the gateway's memory.
+func bound(r *writ.Result, output int64) {
+	for _, o := range []*writ.Output{&r.Stdout, &r.Stderr} {
+		b := o.Data()
+		*o = writ.NewOutput(b[:min(int64(len(b)), output)], max(o.Bytes, int64(len(b))))
+	}
+	r.Signal, r.Sandbox.Provider = cut(r.Signal, maxWord), cut(r.Sandbox.Provider, maxWord)
+	for _, layers := range []*[]string{&r.Sandbox.Active, &r.Sandbox.Missing} {
+		*layers = slices.Clone((*layers)[:min(len(*layers), maxLayers)])
+		for i, l := range *layers {
+			(*layers)[i] = cut(l, maxWord)
+		}
+	}
+}
+
 // finish records the outcome. It tries for as long as the store may be restarting;
 // when it gives up the task stays running, and a later sweep calls it interrupted.
 // It is a Conflict when another gateway took this one for dead and did that.
@@ -305,7 +364,10 @@ func (g *Gateway) finish(ctx context.Context, t writ.Task, res writ.Result) erro
 		time.Sleep(wait)
 	}
 	if writ.KindOf(err) == writ.Conflict {
-		g.tell(ctx, t.ID)
+		// Or an earlier try did commit, although its answer was lost.
+		if g.tell(ctx, t.ID).State == res.Outcome.State() {
+			err = nil
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("record outcome of %s: %w", t.ID, err)
@@ -318,8 +380,7 @@ func (g *Gateway) finish(ctx context.Context, t writ.Task, res writ.Result) erro
 
 // tell shows the observer how a task stands that somebody else moved. Without it
 // the observer would take a run that was under way here to be so for ever.
-func (g *Gateway) tell(ctx context.Context, id writ.TaskID) {
-	var t writ.Task
+func (g *Gateway) tell(ctx context.Context, id writ.TaskID) (t writ.Task) {
 	err := g.db.View(ctx, func(tx *store.Tx) (err error) {
 		t, err = tx.Task(ctx, id)
 		return err
@@ -327,6 +388,7 @@ func (g *Gateway) tell(ctx context.Context, id writ.TaskID) {
 	if err == nil {
 		g.watch.Changed(t)
 	}
+	return t
 }
 
 func (g *Gateway) recordOutcome(ctx context.Context, t *writ.Task, res writ.Result) error {

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -36,6 +38,8 @@ type Options struct {
 	ApprovalTTL time.Duration // how long a held request waits for a person
 	Slots       int           // runs under way at one time
 	Backlog     int           // queued tasks that may wait for a slot; one more is refused as exhausted
+	Share       int           // of Slots and Backlog together that one identity may take, so that others get in
+	Held        int           // pending approvals of one identity; one more is refused as exhausted
 	Identities  []writ.Identity
 }
 
@@ -58,10 +62,13 @@ type Gateway struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool                     // guarded by mu; no run is launched once it is set
-	live     map[writ.TaskID]*carried // guarded by mu; tasks in the hands of this gateway: they run or wait for a slot
-	reserved int                      // guarded by mu; places for tasks that are being admitted
+	mu     sync.Mutex
+	closed bool                     // guarded by mu; no run is launched once it is set
+	live   map[writ.TaskID]*carried // guarded by mu; tasks in the hands of this gateway: they run or wait for a slot
+	// reserved counts the places for tasks that are being admitted, by identity.
+	reserved map[writ.IdentityID]int // guarded by mu; no count is zero
+
+	refusals audit.Bound // of what callers can have recorded by being refused
 }
 
 // New is a gateway that decides with rules. It starts nothing by itself: call
@@ -74,7 +81,7 @@ func New(db *store.DB, runner Runner, log *audit.Log, rules *policy.Set, watch O
 		slots:      make(chan struct{}, opt.Slots),
 		closing:    make(chan struct{}),
 		ctx:        ctx, cancel: cancel,
-		live: map[writ.TaskID]*carried{},
+		live: map[writ.TaskID]*carried{}, reserved: map[writ.IdentityID]int{},
 	}
 	for _, id := range opt.Identities {
 		g.identities[id.ID] = id
@@ -133,4 +140,29 @@ func (g *Gateway) Close(ctx context.Context) {
 		<-done
 	}
 	g.cancel(nil)
+	// Others need not wait for the lease to end. When it fails they do.
+	leave, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	if err := g.db.Update(leave, func(tx *store.Tx) error { return tx.Leave(leave, g.opt.Owner) }); err != nil {
+		g.slog.Warn("end lease", "err", err)
+	}
+}
+
+// Announce records that a server starts, with all that decides about requests: the
+// policy, the identities and the most that a run may get. What changed while no
+// server ran is seen by comparing two of these.
+func (g *Gateway) Announce(ctx context.Context, by writ.Principal) error {
+	ids, err := json.Marshal(g.opt.Identities)
+	if err != nil {
+		return fmt.Errorf("encode identities: %w", err)
+	}
+	return g.db.Update(ctx, func(tx *store.Tx) error {
+		return g.record(ctx, tx, writ.Event{
+			Type: writ.EventServerStarted, Tenant: by.Tenant, Actor: by.Ref(),
+			Data: writ.EventData{
+				Policy: g.rules.Load().Version(), Subject: "identities " + string(writ.DigestOf(ids)),
+				Count: int64(len(g.opt.Identities)), Limits: g.opt.Max,
+			},
+		})
+	})
 }

@@ -117,7 +117,7 @@ func (g *Gateway) expireDue(ctx context.Context) error {
 // launchQueued carries queued tasks that nobody carries: at the first sweep all of
 // them, later those that have waited for longer than a claim takes.
 func (g *Gateway) launchQueued(ctx context.Context, first bool) error {
-	var due []writ.TaskID
+	var due []writ.Task
 	f := writ.TaskFilter{States: []writ.TaskState{writ.TaskQueued}, Page: writ.Page{Limit: sweepPage}}
 	for more := true; more; more = f.Page.Cursor != "" {
 		var page []writ.Task
@@ -130,12 +130,12 @@ func (g *Gateway) launchQueued(ctx context.Context, first bool) error {
 		}
 		for _, t := range page {
 			if first || time.Since(t.Updated) > leaseFor {
-				due = append(due, t.ID)
+				due = append(due, t)
 			}
 		}
 	}
-	for _, id := range slices.Backward(due) { // listed newest first
-		g.launch(id)
+	for _, t := range slices.Backward(due) { // listed newest first
+		g.launch(t.ID, t.Identity)
 	}
 	return nil
 }

@@ -84,6 +84,17 @@ func (tx *Tx) DueApprovals(ctx context.Context, now time.Time, limit int) ([]wri
 		scanApproval, millis(now), limit)
 }
 
+// PendingApprovals counts the pending approvals of one identity.
+func (tx *Tx) PendingApprovals(ctx context.Context, tenant writ.Tenant, identity writ.IdentityID) (int, error) {
+	n, err := all(ctx, tx, "pending approvals",
+		`SELECT count(*) FROM approvals WHERE state = 'pending' AND tenant = $1 AND identity = $2`,
+		func(row scanner) (n int, err error) { return n, row.Scan(&n) }, string(tenant), string(identity))
+	if err != nil {
+		return 0, err
+	}
+	return n[0], nil
+}
+
 func approvalDoc(a writ.Approval) (string, error) {
 	b, err := json.Marshal(a)
 	if err != nil {

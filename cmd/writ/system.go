@@ -100,7 +100,9 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 	hub := &task.Hub{}
 	s.gw = gateway.New(s.db, s.runner.Client(), s.log, rules, hub, s.slog, gateway.Options{
 		Owner: owner, Defaults: s.cfg.Limits.Default, Max: s.cfg.Limits.Max,
-		ApprovalTTL: s.cfg.Approvals.TTL, Slots: slots, Backlog: s.cfg.Runner.Queue, Identities: s.cfg.Identities,
+		ApprovalTTL: s.cfg.Approvals.TTL, Slots: slots, Backlog: s.cfg.Runner.Queue,
+		Share: max(1, (slots+s.cfg.Runner.Queue+1)/2), Held: 50,
+		Identities: s.cfg.Identities,
 	})
 	s.admin = admin.New(s.gw, s.db, s.log, s.runner.Client())
 	if err := firstOperator(ctx, s); err != nil {

@@ -43,7 +43,22 @@ type GatewaySetup struct {
 	Policy    string // one file of Cedar
 	Options   gateway.Options
 	Operators []writ.Operator
-	Jobs      bool // work the store's jobs, as a server does
+	Jobs      bool            // work the store's jobs, as a server does
+	Changed   func(writ.Task) // called after the hub, if not nil
+}
+
+// observer is a hub and what a test hangs on it.
+type observer struct {
+	*task.Hub
+	changed func(writ.Task)
+}
+
+// Changed tells both.
+func (o observer) Changed(t writ.Task) {
+	o.Hub.Changed(t)
+	if o.changed != nil {
+		o.changed(t)
+	}
 }
 
 // System is a gateway on a real store and log, with a runner that a test scripts
@@ -75,7 +90,7 @@ func Gateway(t testing.TB, adjust ...func(*GatewaySetup)) *System {
 		Policy: GatewayPolicy,
 		Options: gateway.Options{
 			Owner: "gw_test", Defaults: writ.DefaultLimits, Max: writ.MaxLimits,
-			ApprovalTTL: time.Hour, Slots: 4, Backlog: 256,
+			ApprovalTTL: time.Hour, Slots: 4, Backlog: 256, Share: 260, Held: 1000,
 			Identities: []writ.Identity{
 				{ID: "coder", Tenant: "acme", Roles: []string{"dev"}, Scopes: []writ.Scope{"python", "shell", "node"}},
 				{ID: "idle", Tenant: "acme"},
@@ -91,6 +106,13 @@ func Gateway(t testing.TB, adjust ...func(*GatewaySetup)) *System {
 	if setup.URL == "" {
 		s.file = filepath.Join(t.TempDir(), "writ.db")
 		s.Setup.URL = "sqlite:" + s.file
+		empty, err := emptyStore()
+		if err == nil {
+			err = os.WriteFile(s.file, empty, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.open()
 	update(t, s.DB, func(ctx context.Context, tx *store.Tx) error {
@@ -105,6 +127,25 @@ func Gateway(t testing.TB, adjust ...func(*GatewaySetup)) *System {
 	s.sweepAndWork()
 	return s
 }
+
+// emptyStore is the file of a store without rows, made once for all tests of a
+// process: migrating takes longer than most of them.
+var emptyStore = sync.OnceValues(func() (b []byte, err error) {
+	dir, err := os.MkdirTemp("", "writ-store-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "writ.db")
+	db, err := store.Open(context.Background(), "sqlite:"+file, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+})
 
 func (s *System) open() {
 	s.t.Helper()
@@ -133,7 +174,7 @@ func (s *System) End() {
 func (s *System) wire(rules *policy.Set) {
 	s.Hub = &task.Hub{}
 	logger := slog.New(slog.NewJSONHandler(s.Slog, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.Gateway = gateway.New(s.DB, s.Runner, s.Log, rules, s.Hub, logger, s.Setup.Options)
+	s.Gateway = gateway.New(s.DB, s.Runner, s.Log, rules, observer{s.Hub, s.Setup.Changed}, logger, s.Setup.Options)
 	s.Tasks = task.New(s.Gateway, s.DB, s.Hub, s.Log)
 	s.Admin = admin.New(s.Gateway, s.DB, s.Log, s.Runner)
 }
