@@ -21,6 +21,8 @@ type feed struct {
 	news     chan struct{} // guarded by Hub.mu; closed and replaced when there is any
 	watchers int           // guarded by Hub.mu
 	running  bool          // guarded by Hub.mu; its run is under way here
+
+	ended chan struct{} // closed once, when the task is over; output does not touch it
 }
 
 // Changed tells the watchers of t that it stands elsewhere now.
@@ -37,10 +39,11 @@ func (h *Hub) Changed(t writ.Task) {
 	}
 	if t.State.Terminal() {
 		f.running = false
-		delete(h.feeds, t.ID)
-	} else {
-		f.events = append(f.events, writ.TaskEvent{Task: &t})
+		delete(h.feeds, t.ID) // so that there is no second close
+		close(f.ended)
+		return
 	}
+	f.events = append(f.events, writ.TaskEvent{Task: &t})
 	f.wake()
 }
 
@@ -57,7 +60,7 @@ func (h *Hub) Output(id writ.TaskID, c writ.Chunk) {
 func (h *Hub) feed(id writ.TaskID) *feed {
 	f := h.feeds[id]
 	if f == nil {
-		f = &feed{news: make(chan struct{})}
+		f = &feed{news: make(chan struct{}), ended: make(chan struct{})}
 		if h.feeds == nil {
 			h.feeds = map[writ.TaskID]*feed{}
 		}
@@ -90,7 +93,7 @@ func (h *Hub) leave(id writ.TaskID, f *feed) {
 }
 
 // read is the events of f from the nth on, and a channel that is closed when there
-// is more news. The events must not be changed.
+// are more. The events must not be changed.
 func (h *Hub) read(f *feed, n int) ([]writ.TaskEvent, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,20 +15,27 @@ const poll = time.Second
 const MaxWait = time.Minute
 
 // Wait blocks until the task is over, or d (at most MaxWait) or ctx is, and
-// answers it as it stands then. A wait that ran out of time is no error.
+// answers it as it stands then. A wait that ran out of time is no error. Output of
+// the task costs a waiter nothing.
 func (s *Service) Wait(ctx context.Context, who writ.Principal, id writ.TaskID, d time.Duration) (writ.Task, error) {
 	f := s.hub.join(id)
 	defer s.hub.leave(id, f)
 	ctx, cancel := context.WithTimeout(ctx, min(d, MaxWait))
 	defer cancel()
-	for {
-		_, news := s.hub.read(f, 0)
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for ended := (<-chan struct{})(f.ended); ; {
 		// Not ctx: the answer is due also when the time is over.
-		t, err := s.Get(context.WithoutCancel(ctx), who, id)
+		t, err := s.look(context.WithoutCancel(ctx), who, id)
 		if err != nil || t.State.Terminal() || ctx.Err() != nil {
 			return t, err
 		}
-		sleep(ctx, news)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-ended:
+			ended = nil // heard: if the store does not say so yet, the ticks do
+		}
 	}
 }
 
@@ -36,42 +43,61 @@ func (s *Service) Wait(ctx context.Context, who writ.Principal, id writ.TaskID, 
 // piece of output, and returns after its terminal state, or with emit's error. The
 // output of a task that is over comes from the store, before that state. States in
 // which another gateway's task stands for less than a second may be left out.
+//
+// Output and states that are heard of in this process are passed on without a look
+// at the store.
 func (s *Service) Watch(ctx context.Context, who writ.Principal, id writ.TaskID, emit func(writ.TaskEvent) error) error {
 	f := s.hub.join(id)
 	defer s.hub.leave(id, f)
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	ended := (<-chan struct{})(f.ended)
+	past, _ := s.hub.read(f, 0) // states among these are older than what the store says
 	w := watcher{emit: emit}
-	first, told := true, false
-	for n := 0; ; first = false {
-		events, news := s.hub.read(f, n)
-		t, err := s.Get(ctx, who, id)
-		if err != nil {
-			return err
+	var t writ.Task
+	for n, look, first := 0, true, true; ; first = false {
+		if look {
+			var err error
+			if t, err = s.look(ctx, who, id); err != nil {
+				return err
+			}
 		}
-		if t.State.Terminal() {
-			// With what came between the read above and the end.
-			events, _ = s.hub.read(f, n)
-		} else if !told {
-			// The caller's first, or one that another gateway gave it.
+		over := t.State.Terminal()
+		if first && !over {
 			if err := w.state(t); err != nil {
 				return err
 			}
 		}
-		for _, e := range events {
-			if first && e.Task != nil {
-				continue // older than t
+		// After the store: when that says that it is over, here is all that came before.
+		events, news := s.hub.read(f, n)
+		for i, e := range events {
+			if e.Task != nil && n+i < len(past) {
+				continue
 			}
 			if err := w.event(e); err != nil {
 				return err
 			}
 		}
 		n += len(events)
-		if t.State.Terminal() {
+		if over {
 			return w.end(t)
 		}
-		if err := ctx.Err(); err != nil {
-			return err
+		if look {
+			// One that another gateway gave it, or the last of those above.
+			if err := w.state(t); err != nil {
+				return err
+			}
 		}
-		told = sleep(ctx, news)
+		look = true
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-news:
+			look = false
+		case <-tick.C:
+		case <-ended:
+			ended = nil // heard: if the store does not say so yet, the ticks do
+		}
 	}
 }
 
@@ -121,26 +147,10 @@ func stored(t writ.Task) (chunks []writ.Chunk) {
 		data   []byte
 	}{{writ.Stdout, t.Result.Stdout.Data()}, {writ.Stderr, t.Result.Stderr.Data()}} {
 		for b := o.data; len(b) > 0; {
-			n := min(len(b), maxChunk)
+			n := min(len(b), writ.MaxChunkBytes)
 			chunks = append(chunks, writ.Chunk{Stream: o.stream, Data: b[:n]})
 			b = b[n:]
 		}
 	}
 	return chunks
-}
-
-const maxChunk = 32 << 10 // of writ.Chunk's contract
-
-// sleep waits for news, and reports whether there were any before it was time to
-// look again.
-func sleep(ctx context.Context, news <-chan struct{}) bool {
-	tick := time.NewTimer(poll)
-	defer tick.Stop()
-	select {
-	case <-ctx.Done():
-	case <-news:
-		return true
-	case <-tick.C:
-	}
-	return false
 }
