@@ -107,16 +107,15 @@ func (h *host) empty(t testing.TB) {
 	t.Helper()
 	var left []string
 	testkit.Eventually(t, "nothing of a run is left on the host", func() bool {
-		left = append(append(h.processesLeft(true), h.groupsLeft()...), h.filesLeft()...)
+		left = append(append(h.processesLeft(), h.groupsLeft()...), h.filesLeft()...)
 		return len(left) == 0
 	}, func() string { return strings.Join(left, "\n") })
 }
 
-// processesLeft names the processes of server, runner and runs, and those of boxes
-// that run nothing as well if asked to.
-func (h *host) processesLeft(boxes bool) (left []string) {
+// processesLeft names the processes of server, runner and boxes.
+func (h *host) processesLeft() (left []string) {
 	for _, p := range processes() {
-		ours := boxes && p.uid >= h.s.uids && p.uid < h.s.uids+uidsEach
+		ours := p.uid >= h.s.uids && p.uid < h.s.uids+uidsEach
 		for _, a := range p.args {
 			ours = ours || strings.HasPrefix(a, h.mark) || strings.HasPrefix(a, h.s.data)
 		}
@@ -127,14 +126,13 @@ func (h *host) processesLeft(boxes bool) (left []string) {
 	return left
 }
 
-// died waits until a server that was killed, its runner and its runs are gone, so
-// that the next one finds only what dead ones leave. That may be a bwrap which was
-// killed before its box was ready: its child waits for it for ever.
+// died waits until every process of a server that was killed is gone, so that the
+// next one finds only what dead ones leave.
 func (h *host) died(t testing.TB) {
 	t.Helper()
 	var left []string
 	testkit.Eventually(t, "no process of a killed server is left", func() bool {
-		left = h.processesLeft(false)
+		left = h.processesLeft()
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for r := range h.runners {
