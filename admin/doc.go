@@ -65,8 +65,6 @@ func mayChange(op string, who writ.Principal, t writ.Tenant) error {
 
 // tenantOf narrows a list to what who may see; empty is all tenants.
 func tenantOf(who writ.Principal) writ.Tenant {
-	if who.Kind == writ.KindLocal {
-		return ""
-	}
-	return who.Tenant
+	t, _ := who.Narrow("", "")
+	return t
 }

@@ -13,34 +13,50 @@ import (
 // Verifier is the public key of the log's checkpoints.
 func (s *Service) Verifier() string { return s.log.Verifier() }
 
-// Events lists events in the order of the log. An agent must name one of its tasks.
-func (s *Service) Events(ctx context.Context, who writ.Principal, f writ.EventFilter) (list []writ.Event, err error) {
+// Events lists at most f.Limit events (0 or more than writ.MaxPage means that) in
+// the order of the log, from f.After+1 on. more says that the log has others that f
+// selects, after the last of them.
+//
+// Denied when who may not read what f asks for: an agent must name one of its tasks,
+// and only the owner of the data folder may name a tenant that is not its own.
+func (s *Service) Events(ctx context.Context, who writ.Principal, f writ.EventFilter) (list []writ.Event, more bool, err error) {
 	err = s.db.View(ctx, func(tx *store.Tx) error {
-		if f, err = s.narrow(ctx, tx, who, f); err != nil {
+		if err := s.narrow(ctx, tx, who, &f); err != nil {
 			return err
 		}
-		list, err = tx.Events(ctx, f)
+		if list, err = tx.Events(ctx, f); err != nil || len(list) == 0 {
+			return err
+		}
+		f.After, f.Limit = list[len(list)-1].Seq, 1
+		next, err := tx.Events(ctx, f)
+		more = len(next) > 0
 		return err
 	})
-	return list, err
+	if err != nil {
+		return nil, false, err
+	}
+	return list, more, nil
 }
 
-func (s *Service) narrow(ctx context.Context, tx *store.Tx, who writ.Principal, f writ.EventFilter) (writ.EventFilter, error) {
+// narrow bounds f to what who may read.
+func (s *Service) narrow(ctx context.Context, tx *store.Tx, who writ.Principal, f *writ.EventFilter) error {
+	const op = "list events"
+	own, _ := who.Narrow(f.Tenant, "")
+	if f.Tenant != "" && f.Tenant != own {
+		return &writ.Error{Op: op, Kind: writ.Denied, Msg: fmt.Sprintf("%s may read the events of tenant %q only", who.Ref(), own)}
+	}
+	f.Tenant = own
 	if who.Administers() {
-		if t := tenantOf(who); t != "" {
-			f.Tenant = t
-		}
-		return f, nil
+		return nil
 	}
 	t, err := tx.Task(ctx, f.Task)
 	if err != nil && writ.KindOf(err) != writ.NotFound {
-		return f, err
+		return err
 	}
 	if f.Task == "" || err != nil || !who.Sees(t.Tenant, t.Identity) {
-		return f, &writ.Error{Op: "list events", Kind: writ.Denied, Msg: fmt.Sprintf("%s may read the events of its own tasks only: name one", who.Ref()), Err: err}
+		return &writ.Error{Op: op, Kind: writ.Denied, Msg: fmt.Sprintf("%s may read the events of its own tasks only: name one", who.Ref()), Err: err}
 	}
-	f.Tenant = t.Tenant
-	return f, nil
+	return nil
 }
 
 // Checkpoint is the log's last signed head. Kept elsewhere it is the anchor that
@@ -84,13 +100,13 @@ func (s *Service) Prove(ctx context.Context, who writ.Principal, seq int64) (p w
 // they are signed, "cloudevents" wraps each in CloudEvents 1.0. What it refuses it
 // refuses before it writes.
 func (s *Service) Export(ctx context.Context, who writ.Principal, w io.Writer, format string, f writ.EventFilter) error {
-	return s.read(ctx, "export log", who, func(tx *store.Tx) error {
-		f, err := s.narrow(ctx, tx, who, f)
-		if err != nil {
-			return err
-		}
-		return audit.Export(ctx, tx, w, format, f)
-	})
+	if err := s.read(ctx, "export log", who, func(tx *store.Tx) error { return s.narrow(ctx, tx, who, &f) }); err != nil {
+		return err
+	}
+	view := func(ctx context.Context, fn func(audit.Source) error) error {
+		return s.db.View(ctx, func(tx *store.Tx) error { return fn(tx) })
+	}
+	return audit.Export(ctx, view, w, format, f)
 }
 
 func (s *Service) read(ctx context.Context, op string, who writ.Principal, fn func(*store.Tx) error) error {
@@ -101,6 +117,16 @@ func (s *Service) read(ctx context.Context, op string, who writ.Principal, fn fu
 }
 
 // Explain says what would be decided about req now, and why: a policy.Explanation.
+// Who does not administer is told the decision, as the task itself would say it,
+// and neither of the other rules nor of what would have to differ: that is a guide
+// past the policy.
 func (s *Service) Explain(_ context.Context, who writ.Principal, req writ.TaskRequest) (any, error) {
-	return s.gw.Explain(who, req)
+	x, err := s.gw.Explain(who, req)
+	if err != nil {
+		return nil, err
+	}
+	if !who.Administers() {
+		x.Matched, x.Nearest = nil, nil
+	}
+	return x, nil
 }

@@ -24,54 +24,96 @@ const (
 	CloudEvents = "cloudevents"
 )
 
+// View calls fn with one snapshot of the log, which is over when fn returns, and
+// answers fn's error or why there is no snapshot.
+type View func(ctx context.Context, fn func(Source) error) error
+
 // Export writes the events that f selects to w in the order of the log, in flat
 // memory. f.Limit 0 means all of them, and f.After is as in EventFilter: -1 for the
 // whole log. It verifies nothing. The error is of kind Invalid for an unknown
-// format, else what src or w returned; lines may have been written by then.
-func Export(ctx context.Context, src Source, w io.Writer, format string, f writ.EventFilter) error {
+// format, else what view or w returned; lines may have been written by then.
+//
+// Every page has a snapshot of its own, and none is held while w takes its time: a
+// reader that is slow on purpose must not keep the store from tidying up. Records
+// never change, so the pages agree; what is appended meanwhile is exported too.
+func Export(ctx context.Context, view View, w io.Writer, format string, f writ.EventFilter) error {
 	const op = "export the audit log"
 	if format != JSONLines && format != CloudEvents {
 		return &writ.Error{Kind: writ.Invalid, Op: op, Msg: fmt.Sprintf("format %q: want %s or %s", format, JSONLines, CloudEvents)}
 	}
-	_, signed, err := src.LogHead(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: %w", op, err)
-	}
-	head, err := unverified(signed)
-	if err != nil {
-		head.origin = "unknown" // a damaged head must not keep the events from anybody
-	}
-	out := bufio.NewWriter(w)
-	written := 0
-	for after := max(f.After, -1); ; {
-		page, err := src.Records(ctx, after, pageRecords)
+	origin := ""
+	x := export{w: bufio.NewWriter(w), filter: f}
+	for after, more := max(f.After, -1), true; more; {
+		var page []writ.Record
+		err := view(ctx, func(src Source) (err error) {
+			if format == CloudEvents && origin == "" {
+				if origin, err = originOf(ctx, src); err != nil {
+					return err
+				}
+			}
+			page, err = src.Records(ctx, after, pageRecords)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", op, err)
 		}
-		for _, r := range page {
-			after = r.Seq
-			if f.Tenant != "" && r.Tenant != f.Tenant || f.Task != "" && r.Task != f.Task ||
-				len(f.Types) > 0 && !slices.Contains(f.Types, r.Type) {
-				continue
-			}
-			line := r.Data
-			if format == CloudEvents {
-				if line, err = cloudEvent(head.origin, r); err != nil {
-					return fmt.Errorf("%s: event %d: %w", op, r.Seq, err)
-				}
-			}
-			_, _ = out.Write(line) // the first failure stays with out, for Flush
-			if err := out.WriteByte('\n'); err != nil {
-				return fmt.Errorf("%s: %w", op, err)
-			}
-			if written++; written == f.Limit {
-				return out.Flush()
+		if more = len(page) == pageRecords; more {
+			after = page[len(page)-1].Seq
+		}
+		done, err := x.write(page, origin)
+		if err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+		more = more && !done
+	}
+	return x.w.Flush()
+}
+
+// originOf is the log's name by its head. A damaged head must not keep the events
+// from anybody.
+func originOf(ctx context.Context, src Source) (string, error) {
+	_, signed, err := src.LogHead(ctx)
+	if err != nil && writ.KindOf(err) != writ.NotFound {
+		return "", err
+	}
+	head, err := unverified(signed)
+	if err != nil {
+		return "unknown", nil
+	}
+	return head.origin, nil
+}
+
+// export is one Export under way.
+type export struct {
+	w       *bufio.Writer
+	filter  writ.EventFilter
+	written int
+}
+
+// write writes what the filter selects of page, as CloudEvents of origin unless that
+// is empty. done says that no more are wanted.
+func (x *export) write(page []writ.Record, origin string) (done bool, err error) {
+	f := x.filter
+	for _, r := range page {
+		if f.Tenant != "" && r.Tenant != f.Tenant || f.Task != "" && r.Task != f.Task ||
+			len(f.Types) > 0 && !slices.Contains(f.Types, r.Type) {
+			continue
+		}
+		line := r.Data
+		if origin != "" {
+			if line, err = cloudEvent(origin, r); err != nil {
+				return false, fmt.Errorf("event %d: %w", r.Seq, err)
 			}
 		}
-		if len(page) < pageRecords {
-			return out.Flush()
+		_, _ = x.w.Write(line) // the first failure stays with the writer
+		if err := x.w.WriteByte('\n'); err != nil {
+			return false, err
+		}
+		if x.written++; x.written == f.Limit {
+			return true, nil
 		}
 	}
+	return false, nil
 }
 
 // cloudEvent is one record in an envelope of CloudEvents 1.0.

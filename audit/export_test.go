@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -17,7 +18,7 @@ func TestExportJSONLinesIsTheRecords(t *testing.T) {
 	l, m := newLog(t, "writ.example"), newMemory()
 	add(t, l, m, events(300)...)
 	var all bytes.Buffer
-	if err := audit.Export(t.Context(), m, &all, audit.JSONLines, writ.EventFilter{After: -1}); err != nil {
+	if err := audit.Export(t.Context(), m.view, &all, audit.JSONLines, writ.EventFilter{After: -1}); err != nil {
 		t.Fatal(err)
 	}
 	// Read back as a store of its own, the export verifies.
@@ -56,7 +57,7 @@ func TestExportFilters(t *testing.T) {
 	}
 	for name, tt := range tests {
 		var b bytes.Buffer
-		if err := audit.Export(t.Context(), m, &b, audit.JSONLines, tt.f); err != nil {
+		if err := audit.Export(t.Context(), m.view, &b, audit.JSONLines, tt.f); err != nil {
 			t.Fatal(err)
 		}
 		var got []int64
@@ -80,7 +81,7 @@ func TestExportCloudEvents(t *testing.T) {
 	e.Data.Reason = "<b>\u202e</b>"
 	add(t, l, m, e)
 	var b bytes.Buffer
-	if err := audit.Export(t.Context(), m, &b, audit.CloudEvents, writ.EventFilter{After: -1}); err != nil {
+	if err := audit.Export(t.Context(), m.view, &b, audit.CloudEvents, writ.EventFilter{After: -1}); err != nil {
 		t.Fatal(err)
 	}
 	var got map[string]any
@@ -101,6 +102,74 @@ func TestExportCloudEvents(t *testing.T) {
 	}
 }
 
+// outside fails when it is written to while a snapshot is held.
+type outside struct {
+	bytes.Buffer
+	held  *bool
+	wrong int
+}
+
+func (w *outside) Write(p []byte) (int, error) {
+	if *w.held {
+		w.wrong++
+	}
+	return w.Buffer.Write(p)
+}
+
+// A client that takes its time holds no snapshot of the store, however long the log.
+func TestExportHoldsNoSnapshotWhileItWrites(t *testing.T) {
+	l, m := newLog(t, "writ.example"), newMemory()
+	add(t, l, m, events(600)...)
+	for _, format := range []string{audit.JSONLines, audit.CloudEvents} {
+		held, views := false, 0
+		w := &outside{held: &held}
+		err := audit.Export(t.Context(), func(ctx context.Context, fn func(audit.Source) error) error {
+			held, views = true, views+1
+			defer func() { held = false }()
+			return m.view(ctx, fn)
+		}, w, format, writ.EventFilter{After: -1})
+		if err != nil || w.wrong > 0 || views < 3 {
+			t.Errorf("%s: %v; %d writes under a snapshot, of %d", format, err, w.wrong, views)
+		}
+		if n := bytes.Count(w.Bytes(), []byte("\n")); n != 600 {
+			t.Errorf("%s: %d lines", format, n)
+		}
+	}
+	broken := errors.New("no snapshot")
+	err := audit.Export(t.Context(), func(context.Context, func(audit.Source) error) error { return broken }, &bytes.Buffer{}, audit.JSONLines, writ.EventFilter{})
+	if !errors.Is(err, broken) {
+		t.Errorf("a store that does not answer: %v", err)
+	}
+}
+
+// What is appended during an export is in it, and a limit ends it where it says,
+// also at the end of a page.
+func TestExportOfAGrowingLog(t *testing.T) {
+	l, m := newLog(t, "writ.example"), newMemory()
+	add(t, l, m, events(256)...)
+	grown := false
+	var b bytes.Buffer
+	err := audit.Export(t.Context(), func(ctx context.Context, fn func(audit.Source) error) error {
+		defer func() {
+			if !grown {
+				grown = true
+				add(t, l, m, events(10)...)
+			}
+		}()
+		return m.view(ctx, fn)
+	}, &b, audit.JSONLines, writ.EventFilter{After: -1})
+	if n := bytes.Count(b.Bytes(), []byte("\n")); err != nil || n != 266 {
+		t.Errorf("%d lines, %v", n, err)
+	}
+	for _, limit := range []int{1, 255, 256, 257, 266, 300} {
+		b.Reset()
+		err := audit.Export(t.Context(), m.view, &b, audit.JSONLines, writ.EventFilter{After: -1, Limit: limit})
+		if n := bytes.Count(b.Bytes(), []byte("\n")); err != nil || n != min(limit, 266) {
+			t.Errorf("limit %d: %d lines, %v", limit, n, err)
+		}
+	}
+}
+
 type full struct{}
 
 var errFull = errors.New("no space left")
@@ -110,16 +179,16 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 func TestExportReportsFailures(t *testing.T) {
 	l, m := newLog(t, "writ.example"), newMemory()
 	add(t, l, m, events(200)...)
-	if err := audit.Export(t.Context(), m, full{}, audit.JSONLines, writ.EventFilter{After: -1}); !errors.Is(err, errFull) {
+	if err := audit.Export(t.Context(), m.view, full{}, audit.JSONLines, writ.EventFilter{After: -1}); !errors.Is(err, errFull) {
 		t.Errorf("a writer that fails: %v", err)
 	}
-	if err := audit.Export(t.Context(), m, full{}, "xml", writ.EventFilter{}); writ.KindOf(err) != writ.Invalid {
+	if err := audit.Export(t.Context(), m.view, full{}, "xml", writ.EventFilter{}); writ.KindOf(err) != writ.Invalid {
 		t.Errorf("an unknown format: %v", err)
 	}
 	r := m.records[3]
 	r.Data = []byte("{")
 	m.records[3] = r
-	if err := audit.Export(t.Context(), m, &bytes.Buffer{}, audit.CloudEvents, writ.EventFilter{}); err == nil || !strings.Contains(err.Error(), "event 3") {
+	if err := audit.Export(t.Context(), m.view, &bytes.Buffer{}, audit.CloudEvents, writ.EventFilter{}); err == nil || !strings.Contains(err.Error(), "event 3") {
 		t.Errorf("a record that is no event: %v", err)
 	}
 }

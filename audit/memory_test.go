@@ -44,6 +44,9 @@ func (m *memory) update(fn func(audit.Tx) error) error {
 	return nil
 }
 
+// view calls fn with the rows as they are.
+func (m *memory) view(_ context.Context, fn func(audit.Source) error) error { return fn(m) }
+
 type memoryTx struct {
 	m       *memory
 	pending []func()

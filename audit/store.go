@@ -6,8 +6,8 @@ import (
 	"writ"
 )
 
-// Source is what reading the log needs of a store. All calls of one verification,
-// proof or export are made within one snapshot, so that they agree with each other.
+// Source is what reading the log needs of a store. All calls of one verification or
+// proof are made within one snapshot, so that they agree with each other.
 type Source interface {
 	// LogHead is the number of records in the log and the signed note over them; 0
 	// and "" for a log that nothing was ever appended to, NotFound when the place

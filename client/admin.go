@@ -32,12 +32,14 @@ func (c *Client) Vote(ctx context.Context, id writ.ApprovalID, v writ.VoteReques
 }
 
 // Events is at most f.Limit events (0 means writ.DefaultPage), from f.After+1 on.
-// f.Tenant is not sent: the server takes the caller's.
-func (c *Client) Events(ctx context.Context, f writ.EventFilter) ([]writ.Event, error) {
+// more says that the log has others that f selects, after the last of them. Only the
+// owner of the data folder may name a tenant that is not its own.
+func (c *Client) Events(ctx context.Context, f writ.EventFilter) (events []writ.Event, more bool, err error) {
 	r, err := get[struct {
 		Events []writ.Event `json:"events"`
+		More   bool         `json:"more"`
 	}](ctx, c, "/v1/audit/events", eventQuery(f))
-	return r.Events, err
+	return r.Events, r.More, err
 }
 
 // Checkpoint is the last signed checkpoint of the audit log.
@@ -87,6 +89,9 @@ func eventQuery(f writ.EventFilter) url.Values {
 	if f.Limit != 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
+	if f.Tenant != "" {
+		q.Set("tenant", string(f.Tenant))
+	}
 	if f.Task != "" {
 		q.Set("task", string(f.Task))
 	}
@@ -132,7 +137,8 @@ func (c *Client) DisableOperator(ctx context.Context, id string) error {
 	return c.del(ctx, at("/v1/operators/", id, ""))
 }
 
-// Explain says what policy would decide about req, as the server's JSON object.
+// Explain says what policy would decide about req, as the server's JSON object. Who
+// administers is also told why: the rules that matched, and the nearest other one.
 func (c *Client) Explain(ctx context.Context, req writ.TaskRequest) (json.RawMessage, error) {
 	return post[json.RawMessage](ctx, c, "/v1/policy/explain", req)
 }

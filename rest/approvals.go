@@ -6,19 +6,11 @@ import (
 	"writ"
 )
 
-// approvalStates are those that a list can be narrowed to.
-func approvalStates() []writ.ApprovalState {
-	return []writ.ApprovalState{
-		writ.ApprovalPending, writ.ApprovalGranted, writ.ApprovalQueued, writ.ApprovalResuming,
-		writ.ApprovalConsumed, writ.ApprovalDenied, writ.ApprovalExpired, writ.ApprovalCancelled,
-	}
-}
-
 func (a *API) listApprovals(w *recorder, r *http.Request, who writ.Principal) error {
 	q := queryOf(r, "state", "identity", "limit", "cursor")
 	f := writ.ApprovalFilter{
 		Identity: writ.IdentityID(q.one("identity")),
-		States:   someOf(q, "state", approvalStates()),
+		States:   someOf(q, "state", writ.ApprovalStates),
 		Page:     q.page(),
 	}
 	if err := q.err(); err != nil {

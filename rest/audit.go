@@ -8,41 +8,31 @@ import (
 	"writ"
 )
 
-// eventTypes are those that a list can be narrowed to.
-func eventTypes() []writ.EventType {
-	return []writ.EventType{
-		writ.EventTaskRefused, writ.EventTaskReceived, writ.EventTaskDecided,
-		writ.EventApprovalRequested, writ.EventApprovalVoted, writ.EventApprovalDecided,
-		writ.EventTaskQueued, writ.EventAgentStarted, writ.EventToolInvoked, writ.EventToolResult,
-		writ.EventAgentFinished, writ.EventTaskCancelled, writ.EventBodiesDeleted,
-		writ.EventAuthRefused, writ.EventKeyCreated, writ.EventKeyRevoked, writ.EventOperatorAdded,
-		writ.EventPolicyLoaded, writ.EventServerStarted, writ.EventServerRecovers,
-	}
-}
-
 // eventFilter reads the parameters that narrow a list of events.
 func eventFilter(q *query, defaultLimit, maxLimit int64) writ.EventFilter {
 	return writ.EventFilter{
-		Task:  writ.TaskID(q.one("task")),
-		Types: someOf(q, "type", eventTypes()),
-		After: q.whole("after", -1, -1, math.MaxInt64),
-		Limit: int(q.whole("limit", defaultLimit, 1, maxLimit)),
+		Tenant: writ.Tenant(q.one("tenant")),
+		Task:   writ.TaskID(q.one("task")),
+		Types:  someOf(q, "type", writ.EventTypes),
+		After:  q.whole("after", -1, -1, math.MaxInt64),
+		Limit:  int(q.whole("limit", defaultLimit, 1, maxLimit)),
 	}
 }
 
 func (a *API) listEvents(w *recorder, r *http.Request, who writ.Principal) error {
-	q := queryOf(r, "after", "limit", "task", "type")
+	q := queryOf(r, "after", "limit", "tenant", "task", "type")
 	f := eventFilter(q, writ.DefaultPage, writ.MaxPage)
 	if err := q.err(); err != nil {
 		return err
 	}
-	events, err := a.Audit.Events(r.Context(), who, f)
+	events, more, err := a.Audit.Events(r.Context(), who, f)
 	if err != nil {
 		return err
 	}
 	return send(w, http.StatusOK, struct {
 		Events []writ.Event `json:"events"`
-	}{full(events)})
+		More   bool         `json:"more"`
+	}{full(events), more})
 }
 
 func (a *API) checkpoint(w *recorder, r *http.Request, who writ.Principal) error {
@@ -85,7 +75,7 @@ func (a *API) verify(w *recorder, r *http.Request, who writ.Principal) error {
 }
 
 func (a *API) export(w *recorder, r *http.Request, who writ.Principal) error {
-	q := queryOf(r, "format", "after", "limit", "task", "type")
+	q := queryOf(r, "format", "after", "limit", "tenant", "task", "type")
 	format := oneOf(q, "format", "jsonl", "jsonl", "cloudevents")
 	f := eventFilter(q, 0, math.MaxInt32) // without a limit: all of them
 	if err := q.err(); err != nil {

@@ -133,8 +133,8 @@ func (b *backend) Vote(_ context.Context, who writ.Principal, id writ.ApprovalID
 	return someApproval(), b.called("Vote", who, id, v)
 }
 
-func (b *backend) Events(_ context.Context, who writ.Principal, f writ.EventFilter) ([]writ.Event, error) {
-	return someEvents(), b.called("Events", who, f)
+func (b *backend) Events(_ context.Context, who writ.Principal, f writ.EventFilter) ([]writ.Event, bool, error) {
+	return someEvents(), true, b.called("Events", who, f)
 }
 
 func (b *backend) Checkpoint(_ context.Context, who writ.Principal) (writ.Checkpoint, error) {

@@ -191,8 +191,8 @@ func TestOpenAPIEnumsAreTheLists(t *testing.T) {
 		{"TaskState", schemas["TaskState"].Value, fmt.Sprint(writ.TaskStates)},
 		{"Outcome", schemas["Outcome"].Value, fmt.Sprint(writ.Outcomes)},
 		{"Problem.kind", kinds, fmt.Sprint(writ.Kinds)},
-		{"ApprovalState", schemas["ApprovalState"].Value, fmt.Sprint(rest.ApprovalStates())},
-		{"EventType", schemas["EventType"].Value, fmt.Sprint(rest.EventTypes())},
+		{"ApprovalState", schemas["ApprovalState"].Value, fmt.Sprint(writ.ApprovalStates)},
+		{"EventType", schemas["EventType"].Value, fmt.Sprint(writ.EventTypes)},
 	} {
 		if got := fmt.Sprint(c.s.Enum); got != c.want {
 			t.Errorf("%s: the document lists %s, the code %s", c.name, got, c.want)

@@ -173,6 +173,8 @@ func (d *door) logRequest(r *http.Request, rec *recorder, err error, took time.D
 		attrs = append(attrs, slog.String("kind", kind.String()))
 		if r.Context().Err() != nil {
 			attrs = append(attrs, slog.Bool("client_gone", true))
+		} else if errors.Is(err, errStopping) {
+			attrs = append(attrs, slog.Bool("stopping", true))
 		} else if kind == writ.Internal || kind == writ.Unavailable {
 			level = slog.LevelError
 			attrs = append(attrs, slog.String("error", reveal(err)))

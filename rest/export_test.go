@@ -2,12 +2,6 @@ package rest
 
 import "context"
 
-// ApprovalStates and EventTypes are what lists can be narrowed to, for tests.
-var (
-	ApprovalStates = approvalStates
-	EventTypes     = eventTypes
-)
-
 // Status is the table of statuses, for tests.
 var Status = status
 

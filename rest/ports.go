@@ -52,7 +52,9 @@ type Approvals interface {
 
 // Audit is the log of what happened.
 type Audit interface {
-	Events(ctx context.Context, who writ.Principal, f writ.EventFilter) ([]writ.Event, error)
+	// Events answers one page in the order of the log, and whether there are more
+	// after it that f selects. It is Denied to ask for what who may not read.
+	Events(ctx context.Context, who writ.Principal, f writ.EventFilter) (events []writ.Event, more bool, err error)
 	Checkpoint(ctx context.Context, who writ.Principal) (writ.Checkpoint, error)
 	Prove(ctx context.Context, who writ.Principal, seq int64) (writ.AuditProof, error)
 	Verify(ctx context.Context, who writ.Principal, anchors []string) (writ.AuditReport, error)
@@ -80,7 +82,7 @@ type Access interface {
 // Policy answers for the rules and the host.
 type Policy interface {
 	// Explain says what policy would decide about req and why, as a value that
-	// encodes to a JSON object. Nothing is stored.
+	// encodes to a JSON object, as far as who may know. Nothing is stored.
 	Explain(ctx context.Context, who writ.Principal, req writ.TaskRequest) (any, error)
 	// Status says what the sandbox enforces on this host.
 	Status(ctx context.Context) (writ.Enforcement, error)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func roundTrips() []roundTrip {
 	req := writ.TaskRequest{Key: "k", Identity: "coder", Role: "dev", Step: "try it", RetryOf: "task_0", Spec: &spec}
 	tasks := writ.TaskFilter{Identity: "coder", States: []writ.TaskState{writ.TaskHeld, writ.TaskQueued}, Page: writ.Page{Limit: 7, Cursor: "c&1"}}
 	approvals := writ.ApprovalFilter{Identity: "coder", States: []writ.ApprovalState{writ.ApprovalPending}, Page: writ.Page{Limit: writ.DefaultPage}}
-	events := writ.EventFilter{Task: "task_1", Types: []writ.EventType{writ.EventToolResult}, After: 4, Limit: 9}
+	events := writ.EventFilter{Tenant: "acme", Task: "task_1", Types: []writ.EventType{writ.EventToolResult}, After: 4, Limit: 9}
 	vote := writ.VoteRequest{Verdict: writ.Grant, Reason: "fine", Shown: digest("text")}
 	key := writ.KeyRequest{Kind: writ.KindAgent, Subject: "coder", Expires: ptr(noon())}
 	return []roundTrip{
@@ -70,8 +71,10 @@ func roundTrips() []roundTrip {
 			[]any{writ.ApprovalID("appr_1")}, writ.ApprovalView{Approval: someApproval(), Text: "print(1)", Shown: digest("text")}},
 		{"Vote", func(ctx context.Context, c *client.Client) (any, error) { return c.Vote(ctx, "appr_1", vote) },
 			[]any{writ.ApprovalID("appr_1"), vote}, someApproval()},
-		{"Events", func(ctx context.Context, c *client.Client) (any, error) { return c.Events(ctx, events) },
-			[]any{events}, someEvents()},
+		{"Events", func(ctx context.Context, c *client.Client) (any, error) {
+			l, more, err := c.Events(ctx, events)
+			return list{l, fmt.Sprint(more)}, err
+		}, []any{events}, list{someEvents(), "true"}},
 		{"Checkpoint", func(ctx context.Context, c *client.Client) (any, error) { return c.Checkpoint(ctx) },
 			[]any{}, someCheckpoint()},
 		{"Verifier", func(ctx context.Context, c *client.Client) (any, error) { return c.Verifier(ctx) },
@@ -82,9 +85,9 @@ func roundTrips() []roundTrip {
 			[]any{[]string{"a note\n"}}, writ.AuditReport{Events: 3, Head: someCheckpoint(), Faults: []writ.AuditFault{{Seq: 2, Fault: "changed"}}}},
 		{"Export", func(ctx context.Context, c *client.Client) (any, error) {
 			var b bytes.Buffer
-			err := c.Export(ctx, &b, "cloudevents", writ.EventFilter{After: -1})
+			err := c.Export(ctx, &b, "cloudevents", writ.EventFilter{Tenant: "acme", After: -1})
 			return b.String(), err
-		}, []any{"cloudevents", writ.EventFilter{After: -1}}, "{\"seq\":0}\n"},
+		}, []any{"cloudevents", writ.EventFilter{Tenant: "acme", After: -1}}, "{\"seq\":0}\n"},
 		{"CreateKey", func(ctx context.Context, c *client.Client) (any, error) { return c.CreateKey(ctx, key) },
 			[]any{key}, writ.NewKey{Key: someKey(), Token: "writ_k2_shown-once"}},
 		{"Keys", func(ctx context.Context, c *client.Client) (any, error) { return c.Keys(ctx) },

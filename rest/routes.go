@@ -47,13 +47,17 @@ func (a *API) routes(stopping context.Context) []route {
 	}
 }
 
+// errStopping is in the error of a request that was cut off since the server stops:
+// nobody need look into that.
+var errStopping = errors.New("the server is stopping")
+
 // until is h with a request whose context also ends with stopping.
 func until(stopping context.Context, h handler) handler {
 	return func(w *recorder, r *http.Request, who writ.Principal) error {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		defer context.AfterFunc(stopping, func() {
-			cancel(&writ.Error{Kind: writ.Unavailable, Msg: "the server is stopping: ask again"})
+			cancel(&writ.Error{Kind: writ.Unavailable, Msg: "the server is stopping: ask again", Err: errStopping})
 		})()
 		return h(w, r.WithContext(ctx), who)
 	}

@@ -215,6 +215,11 @@ func TestWaitEndsWithTheServer(t *testing.T) {
 	<-begun
 	shutdown(t, s)
 	wantError(t, "wait", <-failed, writ.Unavailable, "the server is stopping: ask again")
+	for _, line := range s.lines(t) {
+		if line["level"] != "INFO" || line["stopping"] != true {
+			t.Errorf("logged as %v: a request that a stop cuts off is no fault", line)
+		}
+	}
 }
 
 // TestShutdownEndsStreams: a server that stops does not wait for the tasks that

@@ -25,7 +25,7 @@ type auditCmd struct {
 type eventFlags struct {
 	Task   writ.TaskID      `help:"Only events of this task."`
 	Type   []writ.EventType `help:"Only events of these types."`
-	Tenant writ.Tenant      `help:"Only events of this tenant."`
+	Tenant writ.Tenant      `help:"Only events of this tenant; only the owner of the data folder may name another than its own."`
 	After  int64            `help:"Only events after this number." default:"-1"`
 }
 
@@ -41,9 +41,12 @@ type auditListCmd struct {
 
 func (l *auditListCmd) Run(ctx context.Context, c *cli, e env) error {
 	return withTask(ctx, c, e, func(cl *client.Client) error {
-		events, err := cl.Events(ctx, l.filter(l.Limit))
+		events, more, err := cl.Events(ctx, l.filter(l.Limit))
 		if err != nil {
 			return err
+		}
+		if more && len(events) > 0 {
+			defer fmt.Fprintf(e.stderr, "more with --after %d\n", events[len(events)-1].Seq)
 		}
 		return list(e.stdout, l.JSON, events, "SEQ TIME TYPE TASK ACTOR WHAT", func(ev writ.Event) []string {
 			actor := "server"
@@ -107,7 +110,7 @@ type auditShowCmd struct {
 
 func (s *auditShowCmd) Run(ctx context.Context, c *cli, e env) error {
 	return withTask(ctx, c, e, func(cl *client.Client) error {
-		events, err := cl.Events(ctx, writ.EventFilter{After: s.Seq - 1, Limit: 1})
+		events, _, err := cl.Events(ctx, writ.EventFilter{After: s.Seq - 1, Limit: 1})
 		if err != nil {
 			return err
 		}
