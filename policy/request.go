@@ -18,9 +18,10 @@ type Request struct {
 	Principal writ.Principal // who the run is for, with tenant, roles and scopes
 	Requester writ.Principal // who sent the request
 	Action    writ.Action
-	Role      string     // that the request was made in; empty when it named none
-	Scope     writ.Scope // that the language needs
-	Run       RunFacts
+	Role      string         // that the request was made in; empty when it named none
+	Scope     writ.Scope     // that the language, or the action, needs
+	Run       RunFacts       // of ActionRun
+	Workspace WorkspaceFacts // of all other actions
 	Now       time.Time
 }
 
@@ -35,6 +36,12 @@ type RunFacts struct {
 	Inputs     []string // paths
 	InputBytes int64    // all together
 	Limits     writ.Limits
+}
+
+// WorkspaceFacts are what policy may know of work on a workspace.
+type WorkspaceFacts struct {
+	writ.Workspace
+	Paths []string // that the request names
 }
 
 // FactsOf are the facts of an admitted spec: its language is the table's name and
@@ -86,6 +93,7 @@ func newQuestion(r Request) (question, error) {
 		parents = append(parents, uid(typeRole, role))
 	}
 	e := entities{
+		resource: resourceOf(r),
 		principal: cedar.Entity{
 			UID:     uid(kind, r.Principal.ID),
 			Parents: cedar.NewEntityUIDSet(parents...),
@@ -93,10 +101,6 @@ func newQuestion(r Request) (question, error) {
 				"id":     cedar.String(r.Principal.ID),
 				"tenant": cedar.String(r.Principal.Tenant),
 			}),
-		},
-		resource: cedar.Entity{
-			UID:     uid(typeLanguage, r.Run.Language),
-			Parents: cedar.NewEntityUIDSet(uid(typeScope, r.Scope)),
 		},
 	}
 	return question{
@@ -110,35 +114,56 @@ func newQuestion(r Request) (question, error) {
 	}, nil
 }
 
+func resourceOf(r Request) cedar.Entity {
+	if r.Action == writ.ActionRun {
+		return cedar.Entity{
+			UID:     uid(typeLanguage, r.Run.Language),
+			Parents: cedar.NewEntityUIDSet(uid(typeScope, r.Scope)),
+		}
+	}
+	return cedar.Entity{
+		UID:     uid(typeWorkspace, r.Workspace.ID),
+		Parents: cedar.NewEntityUIDSet(uid(typeTenant, r.Workspace.Tenant)),
+		Attributes: cedar.NewRecord(cedar.RecordMap{
+			"id":     cedar.String(r.Workspace.ID),
+			"tenant": cedar.String(r.Workspace.Tenant),
+		}),
+	}
+}
+
 // newContext has every attribute of the schema, so that no condition can fail for
 // want of one.
 func newContext(r Request) cedar.Record {
-	limits := make(cedar.RecordMap, 10)
-	for _, f := range r.Run.Limits.Fields() {
-		limits[types.String(f.Name)] = cedar.Long(*f.Value)
-	}
-	return cedar.NewRecord(cedar.RecordMap{
+	c := cedar.RecordMap{
 		"now": cedar.NewDatetime(r.Now),
 		"requester": cedar.NewRecord(cedar.RecordMap{
 			"kind":   cedar.String(r.Requester.Kind),
 			"id":     cedar.String(r.Requester.ID),
 			"tenant": cedar.String(r.Requester.Tenant),
 		}),
-		"role":        cedar.String(r.Role),
-		"scopes":      set(r.Principal.Scopes),
-		"scope":       cedar.String(r.Scope),
-		"language":    cedar.String(r.Run.Language),
-		"code_digest": cedar.String(r.Run.CodeDigest),
-		"code_bytes":  cedar.Long(r.Run.CodeBytes),
-		"stdin_bytes": cedar.Long(r.Run.StdinBytes),
-		"args":        set(r.Run.Args),
-		"arg_count":   cedar.Long(len(r.Run.Args)),
-		"env":         set(r.Run.Env),
-		"inputs":      set(r.Run.Inputs),
-		"input_count": cedar.Long(len(r.Run.Inputs)),
-		"input_bytes": cedar.Long(r.Run.InputBytes),
-		"limits":      cedar.NewRecord(limits),
-	})
+		"role":   cedar.String(r.Role),
+		"scopes": set(r.Principal.Scopes),
+		"scope":  cedar.String(r.Scope),
+	}
+	addRun(c, r.Run)
+	w := r.Workspace
+	c["workspace"], c["profile"], c["approvals"] = cedar.String(w.ID), cedar.String(w.Profile), cedar.String(w.Approvals)
+	c["paths"], c["path_count"] = set(w.Paths), cedar.Long(len(w.Paths))
+	return cedar.NewRecord(c)
+}
+
+func addRun(c cedar.RecordMap, r RunFacts) {
+	limits := make(cedar.RecordMap, 10)
+	for _, f := range r.Limits.Fields() {
+		limits[types.String(f.Name)] = cedar.Long(*f.Value)
+	}
+	c["language"] = cedar.String(r.Language)
+	c["code_digest"], c["code_bytes"] = cedar.String(r.CodeDigest), cedar.Long(r.CodeBytes)
+	c["stdin_bytes"] = cedar.Long(r.StdinBytes)
+	c["args"], c["arg_count"] = set(r.Args), cedar.Long(len(r.Args))
+	c["env"] = set(r.Env)
+	c["inputs"], c["input_count"], c["input_bytes"] = set(r.Inputs), cedar.Long(len(r.Inputs)), cedar.Long(r.InputBytes)
+	c["limits"] = cedar.NewRecord(limits)
 }
 
 func uid[S ~string](t types.EntityType, id S) cedar.EntityUID {

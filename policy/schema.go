@@ -15,11 +15,12 @@ import (
 
 // The entity types of schema.cedarschema.
 const (
-	typeTenant   types.EntityType = "Tenant"
-	typeRole     types.EntityType = "Role"
-	typeScope    types.EntityType = "Scope"
-	typeLanguage types.EntityType = "Language"
-	typeAction   types.EntityType = "Action"
+	typeTenant    types.EntityType = "Tenant"
+	typeRole      types.EntityType = "Role"
+	typeScope     types.EntityType = "Scope"
+	typeLanguage  types.EntityType = "Language"
+	typeWorkspace types.EntityType = "Workspace"
+	typeAction    types.EntityType = "Action"
 )
 
 // principalType is the entity type of a principal of kind k, or "".
@@ -49,7 +50,8 @@ func Schema() string { return string(schemaText) }
 type checker struct {
 	schema    *resolved.Schema
 	validator *validate.Validator
-	// attributes of what a variable stands for. All principals have the same.
+	// attributes of what a variable can stand for. All principals have the same, and
+	// all contexts. What a resource lacks of them is for the validator to say.
 	variables map[types.String]resolved.RecordType
 }
 
@@ -71,9 +73,9 @@ func newChecker() (*checker, error) {
 		schema:    r,
 		validator: validate.New(r),
 		variables: map[types.String]resolved.RecordType{
-			"context":   run.AppliesTo.Context,
+			"context":   run.AppliesTo.Context, // as that of every action
 			"principal": r.Entities[principalType(writ.KindAgent)].Shape,
-			"resource":  r.Entities[typeLanguage].Shape,
+			"resource":  r.Entities[typeWorkspace].Shape, // a Language has none
 			"action":    {},
 		},
 	}, nil
