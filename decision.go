@@ -20,7 +20,14 @@ type Rule struct {
 	Effect Effect `json:"effect"`
 }
 
-func (r Rule) String() string { return fmt.Sprintf("%s (%s:%d)", r.ID, r.File, r.Line) }
+// String is the rule's name and place; of a rule without a name the place alone.
+func (r Rule) String() string {
+	place := fmt.Sprintf("%s:%d", r.File, r.Line)
+	if r.ID == place {
+		return place
+	}
+	return fmt.Sprintf("%s (%s)", r.ID, place)
+}
 
 // Decision is the answer of policy to one request.
 type Decision struct {

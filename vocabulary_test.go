@@ -132,3 +132,18 @@ func TestSecretDoesNotShow(t *testing.T) {
 		}
 	}
 }
+
+func TestRuleNamesItsPlaceOnce(t *testing.T) {
+	for _, c := range []struct {
+		rule writ.Rule
+		want string
+	}{
+		{writ.Rule{ID: "no-shell", File: "10-base.cedar", Line: 3}, "no-shell (10-base.cedar:3)"},
+		{writ.Rule{ID: "10-base.cedar:3", File: "10-base.cedar", Line: 3}, "10-base.cedar:3"},
+		{writ.Rule{ID: "10-base.cedar:4", File: "10-base.cedar", Line: 3}, "10-base.cedar:4 (10-base.cedar:3)"},
+	} {
+		if got := c.rule.String(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

@@ -193,6 +193,9 @@ func TestAppendRefusesADamagedHead(t *testing.T) {
 			if writ.KindOf(err) != writ.Unavailable || !strings.Contains(writ.Message(err), "writ audit verify") {
 				t.Errorf("Append = %v, want Unavailable that says what to run", err)
 			}
+			if other := name == "signed by another key"; errors.Is(err, audit.ErrOtherKey) != other || !errors.Is(err, audit.ErrDamaged) {
+				t.Errorf("Append = %v (%v): another key is told apart wrongly", err, errors.Unwrap(err))
+			}
 			if len(m.records) != before {
 				t.Error("a record was added all the same")
 			}

@@ -63,15 +63,22 @@ func unverified(signed string) (checkpoint, error) {
 	return parseCheckpoint(signed[:i+1])
 }
 
-// Faults of a signed note that openCheckpoint tells apart.
+// ErrOtherKey is in the errors of Head and Append when another key than the log's own
+// signed the head: the log may be good, and is not this one's to extend.
+var ErrOtherKey = errors.New("it is of another log: this log's key did not sign it")
+
+// ErrDamaged is in the errors of everything that meets a log that does not hold
+// together, or that another key signed.
+var ErrDamaged = errors.New("the log is damaged")
+
+// Faults of a signed note that openCheckpoint tells apart, beside ErrOtherKey.
 var (
 	errMalformed = errors.New("it is not a signed checkpoint")
-	errOther     = errors.New("it is of another log: this log's key did not sign it")
 	errSignature = errors.New("its signature is bad: the text was changed after it was signed")
 )
 
 // openCheckpoint reads a signed note and checks that v signed it. Its error wraps
-// one of the three above.
+// one of the three.
 func openCheckpoint(signed string, v note.Verifier) (checkpoint, error) {
 	if len(signed) > maxNoteBytes {
 		return checkpoint{}, fmt.Errorf("%w: %d bytes are too many", errMalformed, len(signed))
@@ -79,7 +86,7 @@ func openCheckpoint(signed string, v note.Verifier) (checkpoint, error) {
 	n, err := note.Open([]byte(signed), note.VerifierList(v))
 	if err != nil {
 		if _, ok := errors.AsType[*note.UnverifiedNoteError](err); ok {
-			return checkpoint{}, errOther
+			return checkpoint{}, ErrOtherKey
 		}
 		if _, ok := errors.AsType[*note.InvalidSignatureError](err); ok {
 			return checkpoint{}, errSignature
@@ -97,7 +104,7 @@ func openCheckpoint(signed string, v note.Verifier) (checkpoint, error) {
 		return checkpoint{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	if c.origin != v.Name() {
-		return checkpoint{}, fmt.Errorf("%w (it says %.80q)", errOther, c.origin)
+		return checkpoint{}, fmt.Errorf("%w (it says %.80q)", ErrOtherKey, c.origin)
 	}
 	return c, nil
 }
@@ -136,8 +143,7 @@ func storedHead(ctx context.Context, src Source, verifier string) (checkpoint, s
 	return c, signed, nil
 }
 
-// damaged is the error of everything that meets a log that does not hold together.
 func damaged(op string, err error) error {
-	return &writ.Error{Kind: writ.Unavailable, Op: op, Err: err,
+	return &writ.Error{Kind: writ.Unavailable, Op: op, Err: fmt.Errorf("%w: %w", ErrDamaged, err),
 		Msg: "the audit log is damaged: run \"writ audit verify\" to see where"}
 }

@@ -26,6 +26,9 @@ const maxBytes = 1 << 20
 type Config struct {
 	// Listen is the TCP address of the HTTP API, host:port.
 	Listen string `json:"listen"`
+	// Hosts are further names and addresses that clients know the API by, without a
+	// port: those of a proxy in front of it.
+	Hosts []string `json:"hosts"`
 	// Database is "" for SQLite in the data folder, "sqlite:FILE", or a
 	// "postgres://" URL. It may carry a password.
 	Database writ.Secret `json:"database"`
@@ -40,7 +43,8 @@ type Config struct {
 
 // Approvals says how held requests wait.
 type Approvals struct {
-	TTL time.Duration `json:"ttl"` // from the request to its expiry
+	TTL     time.Duration `json:"ttl"`     // from the request to its expiry
+	Pending int           `json:"pending"` // requests of one identity that may wait; one more is refused
 }
 
 // Limits bound every run. A default that the file does not set is never above
@@ -72,7 +76,7 @@ func Default() Config {
 	return Config{
 		Listen:    "127.0.0.1:8740",
 		Policy:    "policy",
-		Approvals: Approvals{TTL: time.Hour},
+		Approvals: Approvals{TTL: time.Hour, Pending: 50},
 		Limits:    Limits{Default: writ.DefaultLimits, Max: writ.MaxLimits},
 		Runner:    Runner{Queue: 64, QueueWait: 30 * time.Second, Warm: 2, UIDBase: 861_000},
 		Log:       Log{Level: "info", Format: "auto"},

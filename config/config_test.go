@@ -24,7 +24,7 @@ func TestExampleIsTheDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Identities = []writ.Identity{}
+	want.Identities, want.Hosts = []writ.Identity{}, []string{}
 	if d := cmp.Diff(want, got, cmp.Comparer(sameSecret)); d != "" {
 		t.Errorf("the example says another thing than Default (-default +example):\n%s", d)
 	}
@@ -41,7 +41,7 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	for _, f := range cfg.Limits.Default.Fields() {
 		want = append(want, "limits.default."+f.Name, "limits.max."+f.Name)
 	}
-	want = append(want, "listen", "database", "policy", "identities", "approvals.ttl",
+	want = append(want, "listen", "hosts", "database", "policy", "identities", "approvals.ttl", "approvals.pending",
 		"runner.slots", "runner.queue", "runner.queue_wait", "runner.warm", "runner.strict", "runner.bwrap", "runner.uid_base",
 		"log.level", "log.format")
 	for _, key := range want {
@@ -75,7 +75,8 @@ identities:
     tenant: acme
     scopes:
       - shell
-approvals: {ttl: 90m}
+hosts: [writ.example.com, 192.0.2.7, "2001:db8::7"]
+approvals: {ttl: 90m, pending: 3}
 limits:
   max:
     memory_bytes: 256MiB
@@ -92,7 +93,8 @@ runner: {slots: 3, strict: true, queue_wait: 1.5s}
 		{ID: "coder", Tenant: "default", Roles: []string{"dev", "007"}, Scopes: []writ.Scope{"python"}},
 		{ID: "shell-agent", Tenant: "acme", Scopes: []writ.Scope{"shell"}},
 	}
-	want.Approvals.TTL = 90 * time.Minute
+	want.Hosts = []string{"writ.example.com", "192.0.2.7", "2001:db8::7"}
+	want.Approvals = Approvals{TTL: 90 * time.Minute, Pending: 3}
 	want.Limits.Max.MemoryBytes = 256 << 20
 	want.Limits.Max.WallMS = 2000
 	want.Limits.Default.MemoryBytes = 256 << 20 // not set in the file: follows the maximum down

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ const (
 	maxQueueWait = time.Hour
 	maxSlots     = 4096
 	maxQueue     = 100_000
+	maxPending   = 100_000
 	minUIDBase   = 1000          // below are the system's own users
 	maxUIDBase   = 1<<32 - 1<<17 // the highest ids mean "nobody" to the kernel
 )
@@ -54,6 +56,11 @@ func (c Config) faults() []fault {
 	if why := badListen(c.Listen); why != "" {
 		add("listen", "%q: %s", c.Listen, why)
 	}
+	for i, h := range c.Hosts {
+		if !validHost(h) {
+			add(fmt.Sprintf("hosts[%d]", i), "%q: want a name or an address alone, as \"writ.example.com\"", h)
+		}
+	}
 	if why := badDatabase(c.Database.Reveal()); why != "" {
 		add("database", "%s", why) // not the value: it may hold a password
 	}
@@ -64,6 +71,7 @@ func (c Config) faults() []fault {
 	if d := c.Approvals.TTL; d < minTTL || d > maxTTL {
 		add("approvals.ttl", "%v is outside %v to %v", d, minTTL, maxTTL)
 	}
+	within("approvals.pending", c.Approvals.Pending, 1, maxPending)
 	c.limitFaults(add)
 	within("runner.slots", c.Runner.Slots, 0, maxSlots)
 	within("runner.queue", c.Runner.Queue, 0, maxQueue)
@@ -144,6 +152,17 @@ func badListen(s string) string {
 		return "the port is not a number from 0 to 65535"
 	}
 	return ""
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$`)
+
+// validHost takes what a Host header may name, without a port. An unspecified address
+// would stand for every one there is.
+func validHost(s string) bool {
+	if ip := net.ParseIP(s); ip != nil {
+		return !ip.IsUnspecified()
+	}
+	return hostName.MatchString(s)
 }
 
 func badDatabase(s string) string {

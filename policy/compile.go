@@ -35,6 +35,17 @@ type rule struct {
 // Version is a digest over the names and contents of all files of the set.
 func (s *Set) Version() writ.Digest { return s.version }
 
+// Count is how many rules of the set have that effect.
+func (s *Set) Count(e writ.Effect) int {
+	n := 0
+	for _, r := range s.rules {
+		if r.Effect == e {
+			n++
+		}
+	}
+	return n
+}
+
 // ruleList is rules as Cedar takes them: each under its index.
 type ruleList []rule
 

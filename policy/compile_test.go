@@ -121,6 +121,15 @@ when { context.role != "/* ; */\"" && "\u{2066}" != context.role };`+"\r\n// the
 	}
 }
 
+func TestCountByEffect(t *testing.T) {
+	s := mustCompile(t, filesOf(permitAll, denyAcme, `@hold("look") permit (principal, action, resource);`, `forbid (principal, action, resource);`))
+	for effect, want := range map[writ.Effect]int{writ.Allow: 1, writ.Hold: 1, writ.Deny: 2, "": 0} {
+		if got := s.Count(effect); got != want {
+			t.Errorf("%d rules with effect %q, want %d", got, effect, want)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	base := []File{{"a.cedar", []byte(permitAll)}, {"b.cedar", []byte(denyAcme)}}
 	want := mustCompile(t, base).Version()

@@ -100,7 +100,7 @@ func TestScenario06_ForbidNamesFileAndLine(t *testing.T) {
 	want := writ.Decision{
 		Effect: writ.Deny,
 		Rules:  []writ.Rule{{ID: "20-acme.cedar:3", File: "20-acme.cedar", Line: 3, Effect: writ.Deny}},
-		Reason: "rule 20-acme.cedar:3 (20-acme.cedar:3) forbids it: acme is paused",
+		Reason: "rule 20-acme.cedar:3 forbids it: acme is paused",
 		Policy: s.Version(),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
