@@ -18,9 +18,10 @@ type backend struct {
 	err   error  // guarded by mu
 	watch func(ctx context.Context, emit func(writ.TaskEvent) error) error
 	wait  func(ctx context.Context) error
-	dup   bool // Submit says that the task existed
-	boom  bool // Get panics
-	late  bool // Export writes before it fails
+	dup   bool   // Submit says that the task existed
+	boom  bool   // Get panics
+	hold  func() // Submit and Explain call it before they answer
+	late  bool   // Export writes before it fails
 }
 
 // call is one call of a method: its name, who called, and the other arguments.
@@ -53,7 +54,10 @@ func (b *backend) take() []call {
 	return c
 }
 
-const token = "writ_k1_sesame"
+const (
+	token      = "writ_k1_sesame"
+	guestToken = "writ_k9_barley"
+)
 
 // agent is who has token, owner is who is at the other end of the unix socket.
 func agent() writ.Principal {
@@ -65,14 +69,20 @@ func owner() writ.Principal {
 }
 
 func (b *backend) Bearer(_ context.Context, tok string, _ time.Time) (writ.Principal, error) {
-	if tok != token {
-		return writ.Principal{}, &writ.Error{Kind: writ.Unauthenticated, Msg: "the key is not valid"}
+	switch tok {
+	case token:
+		return agent(), nil
+	case guestToken:
+		return writ.Principal{Kind: writ.KindAgent, ID: "guest", Tenant: "default"}, nil
 	}
-	return agent(), nil
+	return writ.Principal{}, &writ.Error{Kind: writ.Unauthenticated, Msg: "the key is not valid"}
 }
 
 func (b *backend) Submit(_ context.Context, who writ.Principal, req writ.TaskRequest) (writ.Task, bool, error) {
 	err := b.called("Submit", who, req)
+	if b.hold != nil {
+		b.hold()
+	}
 	return someTask(), !b.dup, err
 }
 
@@ -187,7 +197,11 @@ func (b *backend) DisableOperator(_ context.Context, who writ.Principal, id stri
 }
 
 func (b *backend) Explain(_ context.Context, who writ.Principal, req writ.TaskRequest) (any, error) {
-	return map[string]any{"effect": "hold"}, b.called("Explain", who, req)
+	err := b.called("Explain", who, req)
+	if b.hold != nil {
+		b.hold()
+	}
+	return map[string]any{"effect": "hold"}, err
 }
 
 func (b *backend) Status(context.Context) (writ.Enforcement, error) {

@@ -27,7 +27,8 @@ type valid interface{ Validate() error }
 
 // decode reads the body of r, of at most limit bytes, into a T. It takes one JSON
 // value of exactly the shape of T and nothing else. Its errors are of kind
-// Invalid and say what is wrong and where, as a JSON pointer.
+// Invalid and say what is wrong and where, as a JSON pointer; of kind Exhausted when
+// there is no room for a large body.
 func decode[T valid](w http.ResponseWriter, r *http.Request, limit int64) (T, error) {
 	var v T
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
@@ -70,6 +71,9 @@ var errNull = errors.New("null is no value here: leave the member out")
 func faultOf(err error, limit int64) error {
 	fail := func(format string, args ...any) error {
 		return &writ.Error{Kind: writ.Invalid, Op: "read body", Msg: fmt.Sprintf(format, args...), Err: err}
+	}
+	if e, ok := errors.AsType[*writ.Error](err); ok {
+		return e // of the body itself: there is no room for it
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &refusal{http.StatusRequestEntityTooLarge, &writ.Error{

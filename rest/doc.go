@@ -10,7 +10,8 @@
 //
 //   - Strict input. A body is one JSON value of the documented shape: no unknown,
 //     repeated or differently spelt member, no null, no trailing data, no bad UTF-8.
-//     What is refused is said with its place. Bodies, headers and lists are bounded.
+//     What is refused is said with its place. Bodies, headers and lists are bounded,
+//     and so is what all large bodies together, and those of one caller, take.
 //   - One error shape: problem details (RFC 9457) with the kind of writ.Error. What
 //     is not for the client, above all the text of internal errors, does not leave.
 //   - One log line per request, with ids and sizes, never with bodies or credentials.

@@ -40,6 +40,7 @@ type API struct {
 	Services
 	log       *slog.Logger
 	heartbeat time.Duration
+	room      room // of all listeners together
 }
 
 // New is the API over s. It logs one line per request to log.

@@ -15,9 +15,9 @@ func (a *API) routes(stopping context.Context) []route {
 		{http.MethodGet, "/healthz", true, a.health},
 		{http.MethodGet, "/openapi.yaml", true, a.openAPI},
 		{http.MethodGet, "/v1/status", false, a.status},
-		{http.MethodPost, "/v1/policy/explain", false, a.explain},
+		{http.MethodPost, "/v1/policy/explain", false, a.roomy(a.explain)},
 
-		{http.MethodPost, "/v1/tasks", false, a.submitTask},
+		{http.MethodPost, "/v1/tasks", false, a.roomy(a.submitTask)},
 		{http.MethodGet, "/v1/tasks", false, a.listTasks},
 		{http.MethodGet, "/v1/tasks/{id}", false, a.getTask},
 		{http.MethodGet, "/v1/tasks/{id}/spec", false, a.getSpec},

@@ -10,6 +10,9 @@ import (
 
 func (a *API) submitTask(w *recorder, r *http.Request, who writ.Principal) error {
 	req, err := decodeTask(w, r)
+	if writ.KindOf(err) == writ.Exhausted {
+		return err // it was not read: nothing is known of it that could be recorded
+	}
 	if err != nil {
 		// spec/01 §5 scenario 20: of a malformed request the refusal is stored, and
 		// nothing else. When that fails, its failure is the answer.
