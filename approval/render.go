@@ -13,14 +13,16 @@ import (
 const (
 	maxInputShown  = 64 << 10 // of one input
 	maxInputsShown = 1 << 20  // of all of them together
-	foldAt         = 160      // characters of one line; the rest goes below it
+	foldAt         = 160      // columns of one line; the rest goes below it
+	tabColumns     = 8        // the most that a tab takes
+	firstWide      = '\u1100' // characters from here on may take two
 )
 
 // Render is the text that an approver reads: who asks for what and why it is held,
 // then everything that will run. Arguments, environment, stdin and code are there
 // in full; an input is there in full when it is text and small, else by size and
-// digest, which says so. Sizes come before contents, so that nobody mistakes the
-// first screen for all of it.
+// digest, which says so, there and at the top. Sizes come before contents, so that
+// nobody mistakes the first screen for all of it.
 //
 // Every string goes through Visible. What came from outside stands behind a line
 // number or a label that it cannot forge, and long lines are folded rather than
@@ -114,6 +116,9 @@ func (w *page) overview(t writ.Task, s writ.RunSpec) {
 	if len(t.Clamped) > 0 {
 		w.field("cut", "asked for more than the most of "+strings.Join(t.Clamped, ", "))
 	}
+	if n, where := unshown(s); n > 0 {
+		w.fold(label("CAUTION"), fmt.Sprintf("%d of %d input(s) are not shown here, and the code can run what is in them; the first is %s", n, len(s.Inputs), where))
+	}
 	if n, where := writtenOut(s); n > 0 {
 		w.fold(label("CAUTION"), fmt.Sprintf("%d character(s) that do not show, or show as others, are written out as ⟦U+....⟧; the first is in %s", n, where))
 	}
@@ -121,28 +126,51 @@ func (w *page) overview(t writ.Task, s writ.RunSpec) {
 
 // inputs shows the input files in the order of the spec.
 func (w *page) inputs(list []writ.Input) {
-	left := maxInputsShown
-	for _, in := range list {
+	for i, why := range withheld(list) {
+		in := list[i]
 		title, content := "input "+oneLine(in.Path), string(in.Content)
 		if in.Exec {
 			title += " (executable)"
 		}
-		why := ""
-		switch {
-		case !text(content):
-			why = "not text"
-		case len(content) > maxInputShown:
-			why = fmt.Sprintf("larger than %d bytes", maxInputShown)
-		case len(content) > left:
-			why = fmt.Sprintf("the inputs before it fill the %d bytes that are shown of all together", maxInputsShown)
-		default:
-			left -= len(content)
+		if why == "" {
 			w.body(title, content)
 			continue
 		}
 		w.fold("\n--- ", title+": "+sizes(content))
 		w.fold("       ! ", "not shown: "+why)
 	}
+}
+
+// withheld says of each input why it is not shown, and nothing of those that are.
+func withheld(list []writ.Input) []string {
+	whys := make([]string, len(list))
+	left := maxInputsShown
+	for i, in := range list {
+		switch {
+		case !text(string(in.Content)):
+			whys[i] = "not text"
+		case len(in.Content) > maxInputShown:
+			whys[i] = fmt.Sprintf("larger than %d bytes", maxInputShown)
+		case len(in.Content) > left:
+			whys[i] = fmt.Sprintf("the inputs before it fill the %d bytes that are shown of all together", maxInputsShown)
+		default:
+			left -= len(in.Content)
+		}
+	}
+	return whys
+}
+
+// unshown counts the inputs of a spec that are not shown, and names the first.
+func unshown(s writ.RunSpec) (n int, first string) {
+	for i, why := range withheld(s.Inputs) {
+		if why == "" {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s (%s)", oneLine(s.Inputs[i].Path), why)
+		}
+	}
+	return n, first
 }
 
 // body writes a content in full, every line of it behind its number.
@@ -162,22 +190,27 @@ func (w *page) body(title, content string) {
 	}
 }
 
-// fold writes line behind prefix, and what is beyond foldAt characters below it.
-// What Visible wrote out is never split.
+// fold writes line behind prefix, and what is beyond foldAt columns below it: a view
+// that does not wrap must not lose any of it. What Visible wrote out is never split.
 func (w *page) fold(prefix, line string) {
 	w.b.WriteString(prefix)
-	from, chars := 0, 0
+	from, columns := 0, 0
 	for at := 0; at < len(line); {
-		_, size := utf8.DecodeRuneInString(line[at:])
+		r, size := utf8.DecodeRuneInString(line[at:])
 		wide := 1
-		if strings.HasPrefix(line[at:], "⟦") {
+		switch {
+		case r == '⟦':
 			inside := strings.Index(line[at:], "⟧") - len("⟦") // ASCII
 			size, wide = len("⟦")+inside+len("⟧"), 2+inside
+		case r == '\t':
+			wide = tabColumns
+		case r >= firstWide:
+			wide = 2
 		}
-		if chars += wide; chars > foldAt {
+		if columns += wide; columns > foldAt {
 			w.b.WriteString(line[from:at])
 			w.b.WriteString("\n       > ")
-			from, chars = at, wide
+			from, columns = at, wide
 		}
 		at += size
 	}
@@ -218,9 +251,10 @@ func writtenOut(s writ.RunSpec) (n int, where string) {
 		count("env "+oneLine(name), s.Env[name], false)
 	}
 	count("stdin", s.Stdin, true)
-	for _, in := range s.Inputs {
+	for i, why := range withheld(s.Inputs) {
+		in := s.Inputs[i]
 		count("the path of input "+oneLine(in.Path), in.Path, false)
-		if len(in.Content) <= maxInputShown && text(string(in.Content)) {
+		if why == "" {
 			count("input "+oneLine(in.Path), string(in.Content), true)
 		}
 	}

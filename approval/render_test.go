@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -184,6 +185,72 @@ func TestRenderChangesWithWhatRunsAndNothingElse(t *testing.T) {
 		if approval.Render(task, other, a) == text {
 			t.Errorf("another %s shows the same text", name)
 		}
+	}
+}
+
+// columns is how wide a line may be shown: tabs to the next eighth column, and of two
+// columns whatever can be.
+func columns(line string) (n int) {
+	for _, r := range line {
+		switch {
+		case r == '\t':
+			n += 8 - n%8
+		case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) || r >= 0x1f300 && r < 0x1fb00:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// A view that does not wrap shows every line whole, whatever it is made of.
+func TestPOL09_NothingIsPushedOutOfView(t *testing.T) {
+	task, spec, a := hostile()
+	for name, fill := range map[string]string{
+		"tabs": strings.Repeat("\t", 100), "tabs and letters": strings.Repeat("a\t", 100), "wide letters": strings.Repeat("漢", 300),
+		"emoji": strings.Repeat("🙂", 300), "spaces": strings.Repeat(" ", 500), "written out": strings.Repeat("\u3000", 100),
+	} {
+		spec.Code = "print('ok') #" + fill + "; os.system('rm -rf .')"
+		spec.Args = []string{fill + "x"}
+		got := approval.Render(task, spec, a)
+		for line := range strings.Lines(got) {
+			if n := columns(strings.TrimSuffix(line, "\n")); n > 190 {
+				t.Errorf("%s: a line of %d columns: %q", name, n, line)
+			}
+		}
+		if !strings.Contains(strings.ReplaceAll(got, "\n       > ", ""), "; os.system('rm -rf .')") {
+			t.Errorf("%s: the end of the code is not in the text", name)
+		}
+	}
+}
+
+// What an approver is not shown is said at the top, with how much there is of it.
+func TestRenderCautionsOfUnseenInputs(t *testing.T) {
+	task, spec, a := hostile()
+	top := func() string {
+		head, _, ok := strings.Cut(approval.Render(task, spec, a), "\n--- ")
+		if !ok {
+			t.Fatal("the text has no body")
+		}
+		return strings.ReplaceAll(head, "\n       > ", "")
+	}
+	small := writ.Input{Path: "small.txt", Content: []byte("x\n")}
+	unseen := writ.Input{Path: "pay\u202eload.py", Content: []byte(strings.Repeat("#", 64<<10+1))}
+	spec.Inputs = []writ.Input{small, unseen, {Path: "x.bin", Content: []byte{0}}}
+	if got := top(); !strings.Contains(got, "CAUTION      2 of 3 input(s) are not shown") || !strings.Contains(got, "the first is pay⟦U+202E⟧load.py (larger than 65536 bytes)") {
+		t.Errorf("the top says\n%s", got)
+	}
+	spec.Inputs = []writ.Input{small}
+	if got := top(); strings.Contains(got, "not shown") {
+		t.Errorf("with everything shown the top says\n%s", got)
+	}
+	spec.Inputs = nil
+	for i := range 17 { // the last does not fit beside the others
+		spec.Inputs = append(spec.Inputs, writ.Input{Path: fmt.Sprintf("f%02d", i), Content: []byte(strings.Repeat("x", 64<<10))})
+	}
+	if got := top(); !strings.Contains(got, "1 of 17 input(s) are not shown") || !strings.Contains(got, "the first is f16 (the inputs before it") {
+		t.Errorf("the top says\n%s", got)
 	}
 }
 
