@@ -4,7 +4,8 @@
 //
 // The owner of the data folder may do all of it for every tenant; an operator for
 // its own tenant, and change who has access only with the role "admin". An agent
-// may read the events of its own tasks and nothing else here.
+// may read the events of its own tasks, ask what would be decided about a request of
+// its own, and nothing else here.
 package admin
 
 import (
