@@ -79,6 +79,9 @@ type keysRevokeCmd struct {
 	ID writ.KeyID `arg:"" name:"key" help:"Id of the key."`
 }
 
+// Validate is as that of taskArg.
+func (k *keysRevokeCmd) Validate() error { return named("key", k.ID) }
+
 func (k *keysRevokeCmd) Run(ctx context.Context, c *cli, e env) error {
 	return withTask(ctx, c, e, func(cl *client.Client) error { return cl.RevokeKey(ctx, k.ID) })
 }
@@ -128,6 +131,9 @@ func (a *operatorsAddCmd) Run(ctx context.Context, c *cli, e env) error {
 type operatorsDisableCmd struct {
 	ID string `arg:"" name:"operator" help:"Name of the operator."`
 }
+
+// Validate is as that of taskArg.
+func (d *operatorsDisableCmd) Validate() error { return named("operator", d.ID) }
 
 func (d *operatorsDisableCmd) Run(ctx context.Context, c *cli, e env) error {
 	return withTask(ctx, c, e, func(cl *client.Client) error { return cl.DisableOperator(ctx, d.ID) })

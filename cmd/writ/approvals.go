@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"strings"
 
 	"writ"
 	"writ/client"
@@ -11,7 +13,7 @@ import (
 type approvalsCmd struct {
 	List  approvalsListCmd  `cmd:"" help:"List held requests, newest first."`
 	Show  approvalsShowCmd  `cmd:"" help:"Show exactly what would run, and who asked."`
-	Grant approvalsGrantCmd `cmd:"" help:"Show a request and let it run."`
+	Grant approvalsGrantCmd `cmd:"" help:"Let a request run: on a terminal shows it and asks, else takes the digest of what you were shown."`
 	Deny  approvalsDenyCmd  `cmd:"" help:"Refuse a request."`
 }
 
@@ -45,6 +47,9 @@ type approvalArg struct {
 	ID writ.ApprovalID `arg:"" name:"approval" help:"Id of the approval."`
 }
 
+// Validate is as that of taskArg.
+func (a approvalArg) Validate() error { return named("approval", a.ID) }
+
 type approvalsShowCmd struct {
 	approvalArg
 	JSON bool `name:"json" help:"As JSON."`
@@ -76,22 +81,60 @@ func printView(e env, v writ.ApprovalView) {
 type approvalsGrantCmd struct {
 	approvalArg
 	Reason string      `short:"r" help:"Why; it is recorded, and some rules ask for it."`
-	Shown  writ.Digest `help:"The digest that 'approvals show' printed: what you read is then all that you grant."`
+	Shown  writ.Digest `xor:"seen" help:"The digest that 'approvals show' printed: what you read is then all that you grant."`
+	Unseen bool        `xor:"seen" help:"Grant what you have not read. That is recorded."`
 }
 
-// Run shows what it grants, so that what is recorded as shown was shown.
+// Run grants what somebody has read: what it shows and asks about, what --shown names,
+// or, said so and recorded so, nothing.
 func (g *approvalsGrantCmd) Run(ctx context.Context, c *cli, e env) error {
+	asks := onTerminal(e.stdin) && onTerminal(e.stdout)
+	if g.Shown == "" && !g.Unseen && !asks {
+		return &writ.Error{Kind: writ.Invalid, Op: "grant", Msg: fmt.Sprintf(
+			"a grant is for what somebody has read: run 'writ approvals show %s', and give the digest it ends with as --shown (or say --unseen, which is recorded)", g.ID)}
+	}
 	return withOperator(ctx, c, e, func(cl *client.Client) error {
+		req := writ.VoteRequest{Verdict: writ.Grant, Reason: g.Reason, Shown: g.Shown}
 		if g.Shown == "" {
 			v, err := cl.Approval(ctx, g.ID)
 			if err != nil {
 				return err
 			}
-			printView(e, v)
-			g.Shown = v.Shown
+			req.Shown = v.Shown
+			if g.Unseen {
+				req.Reason = unseenReason(g.Reason, v.Need)
+			} else {
+				printView(e, v)
+				if !confirmed(e, "let it run?") {
+					return &writ.Error{Kind: writ.Denied, Op: "grant", Msg: fmt.Sprintf("not granted; %s is still pending", g.ID)}
+				}
+			}
 		}
-		return vote(ctx, e, cl, g.ID, writ.VoteRequest{Verdict: writ.Grant, Reason: g.Reason, Shown: g.Shown})
+		return vote(ctx, e, cl, g.ID, req)
 	})
+}
+
+// unseenReason says in the record that nobody read what was granted. It is no reason
+// where one is needed.
+func unseenReason(reason string, need writ.Need) string {
+	switch {
+	case reason != "":
+		return "(unseen) " + reason
+	case need.Reason:
+		return ""
+	}
+	return "(unseen)"
+}
+
+// confirmed asks a person at the terminal; anything but yes is no.
+func confirmed(e env, question string) bool {
+	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
+	line, _ := bufio.NewReader(e.stdin).ReadString('\n') // the end of the input is no answer
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
 }
 
 type approvalsDenyCmd struct {

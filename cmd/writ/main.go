@@ -138,10 +138,10 @@ func exitCode(err error, stderr io.Writer) int {
 	if code, ok := errors.AsType[exit](err); ok {
 		return int(code)
 	}
+	text := err.Error()
 	if e, ok := errors.AsType[*writ.Error](err); ok && e.Kind != writ.Internal && e.Msg != "" {
-		fmt.Fprintf(stderr, "writ: %s\n", e.Msg)
-	} else {
-		fmt.Fprintf(stderr, "writ: %v\n", err)
+		text = e.Msg
 	}
+	_ = untrusted(stderr, "writ: "+text+"\n") // a server's message may quote what an agent sent
 	return exitFailed
 }

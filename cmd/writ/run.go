@@ -48,14 +48,14 @@ func (r *runCmd) Run(ctx context.Context, c *cli, e env) error {
 	if err != nil {
 		return err
 	}
-	cl, done, err := connect(ctx, c, e, false)
+	cl, done, err := connectToRun(ctx, c, e)
 	if err != nil {
-		return err
+		return notRun(e, err)
 	}
 	defer done()
 	t, _, err := cl.Submit(ctx, req)
 	if err != nil {
-		return err
+		return notRun(e, err)
 	}
 	if t.State == writ.TaskHeld && r.NoWait {
 		sayHeld(e, c, t)
@@ -77,6 +77,15 @@ func (r *runCmd) Run(ctx context.Context, c *cli, e env) error {
 		return err
 	}
 	return r.end(e, t)
+}
+
+// notRun tells a server that cannot be had from one that refuses.
+func notRun(e env, err error) error {
+	if writ.KindOf(err) != writ.Unavailable {
+		return err
+	}
+	_ = exitCode(err, e.stderr)
+	return exit(exitNotRun)
 }
 
 // follow watches the task to its end. Being interrupted cancels it: who started it

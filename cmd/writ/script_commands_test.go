@@ -37,6 +37,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"running": func(ts *testscript.TestScript, neg bool, args []string) { processes(ts, neg, args, true) },
 	"gone":    func(ts *testscript.TestScript, neg bool, args []string) { processes(ts, neg, args, false) },
 	"http":    request,
+	"host":    host,
 	"tamper":  tamper,
 }
 
@@ -181,6 +182,23 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if got := fmt.Sprint(resp.StatusCode); got != args[0] {
 		ts.Fatalf("%s %s: status %s, want %s", args[1], args[2], got, args[0])
+	}
+}
+
+// host STATUS NAME URL asks a server over TCP under that name, as a proxy would, and
+// prints what it answers.
+func host(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, !neg && len(args) == 3, "host STATUS NAME URL")
+	req, err := http.NewRequest(http.MethodGet, args[2], nil)
+	ts.Check(err)
+	req.Host, req.Close = args[1], true
+	resp, err := (&http.Client{Timeout: patience}).Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+	if got := fmt.Sprint(resp.StatusCode); got != args[0] {
+		ts.Fatalf("%s as %s: status %s, want %s", args[2], args[1], got, args[0])
 	}
 }
 

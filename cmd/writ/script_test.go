@@ -43,6 +43,8 @@ var update = flag.Bool("update", false, "rewrite what the scripts expect")
 //	[sandbox]  something can be run in a box on this host
 //	[cgroup]   limits on a whole box can be set
 //	[python] [node]
+//
+// and, which nothing requires, [root].
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -85,6 +87,8 @@ func condition(cond string) (bool, error) {
 	case "cgroup":
 		ok := err == nil && slices.Contains(sb.Active, sandbox.LayerMemoryCgroup) && slices.Contains(sb.Active, sandbox.LayerPidsCgroup)
 		return orRequired(ok, "no control group can be made", "cgroup")
+	case "root":
+		return os.Geteuid() == 0, nil
 	case "python", "node":
 		return orRequired(has(writ.Language(cond)), "it is not installed", cond)
 	}

@@ -2,25 +2,20 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"writ"
 	"writ/admin"
 	"writ/audit"
-	"writ/auth"
 	"writ/config"
 	"writ/gateway"
 	"writ/policy"
@@ -30,15 +25,18 @@ import (
 	"writ/task"
 )
 
-// grace is how long a stopping server waits for runs before it ends them.
-const grace = 10 * time.Second
-
-// socketName is the API's unix socket in the data folder.
-const socketName = "writ.sock"
+// A stopping server gives what is under way at most this long to end by itself. Runs
+// are cancelled some seconds before the end of the grace, which they need to end in
+// order and to be recorded.
+const (
+	grace       = 10 * time.Second
+	requestsEnd = 2 * time.Second
+	runsEnd     = 7 * time.Second
+)
 
 // system is a whole server: gateway, store, log, and the runner as a child.
 type system struct {
-	data   string
+	folder *dataFolder
 	cfg    config.Config
 	slog   *slog.Logger
 	db     *store.DB
@@ -55,41 +53,45 @@ type system struct {
 	failed   chan error         // has the first failure of a part that must not end
 }
 
-// openSystem opens the data folder and everything on it, from the ground up, and
-// serves the API on the folder's socket. On error nothing is left running.
-func openSystem(ctx context.Context, c *cli, e env, logger *slog.Logger) (*system, error) {
-	s := &system{data: c.Data, slog: logger, failed: make(chan error, 4)}
-	if err := s.open(ctx, c, e); err != nil {
+// openSystem opens everything on a data folder, from the ground up, and serves the
+// API on the socket of that name in it. The folder is the system's from here on; on
+// error it is released and nothing is left running.
+func openSystem(ctx context.Context, e env, folder *dataFolder, cfg config.Config, socket string, logger *slog.Logger) (*system, error) {
+	s := &system{folder: folder, cfg: cfg, slog: logger, failed: make(chan error, 4)}
+	if err := s.open(ctx, e, socket); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *system) open(ctx context.Context, c *cli, e env) (err error) {
-	if s.cfg, err = loadConfig(c); err != nil {
+func (s *system) open(ctx context.Context, e env, socket string) (err error) {
+	dir := s.cfg.PolicyDir(s.folder.path)
+	if err := checkTrusted(dir); err != nil {
 		return err
 	}
-	rules, err := loadPolicy(s.cfg.PolicyDir(s.data))
+	rules, err := loadPolicy(dir)
 	if err != nil {
 		return err
 	}
-	// Before anything that writes: it is what tells a second process to go away.
-	if s.db, err = store.Open(ctx, s.cfg.DatabaseURL(s.data).Reveal(), store.Options{Log: s.slog}); err != nil {
+	if s.db, err = store.Open(ctx, s.cfg.DatabaseURL(s.folder.path).Reveal(), store.Options{Log: s.slog}); err != nil {
 		return err
 	}
-	if s.log, err = openLog(s.data); err != nil {
+	if s.log, err = openLog(ctx, s.db, s.folder.path); err != nil {
 		return err
 	}
-	if s.runner, err = startRunner(ctx, e, filepath.Join(s.data, "runner"), s.cfg); err != nil {
+	if s.runner, err = startRunner(ctx, e, filepath.Join(s.folder.path, "runner"), s.cfg); err != nil {
 		return err
 	}
-	return s.start(ctx, rules)
+	if err := s.start(ctx, rules); err != nil {
+		return err
+	}
+	return s.serveSocket(socket)
 }
 
 // start wires the parts that are open and brings them to work.
 func (s *system) start(ctx context.Context, rules *policy.Set) error {
-	owner, err := ownerID(s.data)
+	owner, err := s.folder.gatewayID()
 	if err != nil {
 		return err
 	}
@@ -100,16 +102,14 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 	hub := &task.Hub{}
 	s.gw = gateway.New(s.db, s.runner.Client(), s.log, rules, hub, s.slog, gateway.Options{
 		Owner: owner, Defaults: s.cfg.Limits.Default, Max: s.cfg.Limits.Max,
-		ApprovalTTL: s.cfg.Approvals.TTL, Slots: slots, Backlog: s.cfg.Runner.Queue,
-		Share: max(1, (slots+s.cfg.Runner.Queue+1)/2), Held: 50,
-		Identities: s.cfg.Identities,
+		ApprovalTTL: s.cfg.Approvals.TTL, Held: s.cfg.Approvals.Pending, Identities: s.cfg.Identities,
+		Slots: slots, Backlog: s.cfg.Runner.Queue, Share: max(1, (slots+s.cfg.Runner.Queue+1)/2),
 	})
 	s.admin = admin.New(s.gw, s.db, s.log, s.runner.Client())
 	if err := firstOperator(ctx, s); err != nil {
 		return err
 	}
-	// What an earlier process left is settled before anything new comes in.
-	if err := s.gw.Sweep(ctx, true); err != nil {
+	if err := s.settle(ctx); err != nil {
 		return err
 	}
 	if s.stopJobs, err = s.db.Work(ctx, s.gw.Do); err != nil {
@@ -124,45 +124,25 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 	s.api = rest.New(s.slog, rest.Services{
 		Auth: admin.NewDoor(s.admin, s.slog), Tasks: task.New(s.gw, s.db, hub, s.log), Approvals: s.gw, Audit: s.admin, Access: s.admin, Policy: s.admin,
 	}, rest.Options{})
-	return s.serveSocket()
-}
-
-// serveSocket serves the API on the data folder's socket, to the folder's owner.
-func (s *system) serveSocket() error {
-	path := filepath.Join(s.data, socketName)
-	// The store's lock is ours: a socket that is there is a dead server's.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		return &writ.Error{Kind: writ.Unavailable, Op: "listen", Err: err, Msg: fmt.Sprintf("cannot listen on %s: %v", path, err)}
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return err
-	}
-	s.serveOn(ln, s.api.Unix(localPeer))
 	return nil
 }
 
-// serveTCP serves the API on the configured address and answers the real one.
-func (s *system) serveTCP() (string, error) {
-	ln, err := net.Listen("tcp", s.cfg.Listen)
-	if err != nil {
-		return "", &writ.Error{Kind: writ.Unavailable, Op: "listen", Err: err, Msg: fmt.Sprintf("cannot listen on %s: %v (choose another with --listen)", s.cfg.Listen, err)}
+// settle ends what an earlier process left, before anything new comes in, and records
+// this start with all that decides about requests.
+func (s *system) settle(ctx context.Context) error {
+	err := s.gw.Sweep(ctx, true)
+	if err == nil {
+		err = s.gw.Announce(ctx, localAs("start"))
 	}
-	host, _, _ := net.SplitHostPort(s.cfg.Listen)
-	s.serveOn(ln, s.api.TCP(host))
-	return ln.Addr().String(), nil
-}
-
-func (s *system) serveOn(ln net.Listener, srv *http.Server) {
-	s.servers = append(s.servers, srv)
-	s.work.Go(func() {
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			s.fail(fmt.Errorf("serve %s: %w", ln.Addr(), err))
-		}
-	})
+	switch {
+	case errors.Is(err, audit.ErrOtherKey): // since it was opened
+		return otherKey(s.folder.path, err)
+	case errors.Is(err, audit.ErrDamaged):
+		// It must be possible to read where. Without a record nothing is started.
+		s.slog.Error("nothing can be recorded, and so nothing will run", "err", err, "see", "writ audit verify")
+		return nil
+	}
+	return err
 }
 
 func (s *system) fail(err error) {
@@ -184,34 +164,39 @@ func (s *system) watchRunner(ctx context.Context) {
 	}
 }
 
-// close stops the parts in the reverse of their order.
-func (s *system) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+// within calls fn with a time of its own.
+func within(d time.Duration, fn func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	// First: nothing new is admitted. Event streams end with it.
-	for _, srv := range s.servers {
-		_ = srv.Shutdown(ctx)
-	}
+	fn(ctx)
+}
+
+// close stops the parts in the reverse of their order. Each has time of its own: what
+// one uses up is not the next one's.
+func (s *system) close() {
+	// First: nothing new is admitted.
+	within(requestsEnd, s.stopServing)
 	if s.stopJobs != nil {
-		if err := s.stopJobs(ctx); err != nil {
-			s.slog.Error("stop jobs", "err", err)
-		}
+		within(requestsEnd, func(ctx context.Context) {
+			if err := s.stopJobs(ctx); err != nil {
+				s.slog.Error("stop jobs", "err", err)
+			}
+		})
 	}
 	// Then: what runs ends and is recorded, which needs runner and store.
 	if s.gw != nil {
-		s.gw.Close(ctx)
+		within(runsEnd, s.gw.Close)
 	}
 	if s.stop != nil {
 		s.stop()
 	}
 	s.work.Wait()
 	if s.runner != nil {
-		// Time of its own: runs may have used up the rest, and it still cleans up.
-		ctx, cancel := context.WithTimeout(context.Background(), grace)
-		defer cancel()
-		if err := s.runner.Close(ctx); err != nil {
-			s.slog.Error("stop runner", "err", err)
-		}
+		within(grace, func(ctx context.Context) {
+			if err := s.runner.Close(ctx); err != nil {
+				s.slog.Error("stop runner", "err", err)
+			}
+		})
 	}
 	// Last: everything above may still write.
 	if s.db != nil {
@@ -219,61 +204,23 @@ func (s *system) close() {
 			s.slog.Error("close store", "err", err)
 		}
 	}
+	s.folder.release()
 }
 
-// localPeer makes the principal of a connection to the socket: the owner of the
-// server's process, or root.
-func localPeer(c net.Conn) (writ.Principal, error) {
-	sc, ok := c.(syscall.Conn)
-	if !ok {
-		return writ.Principal{}, fmt.Errorf("connection of type %T has no credentials", c)
-	}
-	uid, _, err := auth.PeerUID(sc)
-	if err != nil {
-		return writ.Principal{}, err
-	}
-	if uid != uint32(os.Geteuid()) && uid != 0 {
-		return writ.Principal{}, &writ.Error{Kind: writ.Unauthenticated, Op: "authenticate", Msg: "this socket is for the server's own user: send an API key"}
-	}
-	return auth.Local(uid, strconv.FormatUint(uint64(uid), 10)), nil
-}
-
-// ownerID names this data folder's gateway among all on one database. It is kept,
-// so that a restarted gateway knows its own runs.
-func ownerID(data string) (string, error) {
-	path := filepath.Join(data, "gateway.id")
-	b, err := os.ReadFile(path)
-	if err == nil && len(b) > 0 {
-		return string(b), nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	id := "gw_" + rand.Text()
-	return id, writeSecret(path, id)
-}
-
-// openLog opens the audit log's key, or makes one.
-func openLog(data string) (*audit.Log, error) {
-	path := filepath.Join(data, "audit.key")
-	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		private, public, err := audit.GenerateKey("writ")
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(data, "audit.pub"), []byte(public+"\n"), 0o644); err != nil {
-			return nil, err
-		}
-		if err := writeSecret(path, private.Reveal()); err != nil {
-			return nil, err
-		}
-		return audit.New(private)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return audit.New(writ.Secret(b))
+// finish closes a system that a command started for itself and needs no more. Others
+// may use it meanwhile: their requests and their runs end first, however long that
+// takes. When ctx ends they have the time that a stopping server gives them.
+func (s *system) finish(ctx context.Context, stderr io.Writer) {
+	until, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(runsEnd, cancel) })()
+	note := time.AfterFunc(time.Second, func() {
+		fmt.Fprintln(stderr, "writ: waiting for other tasks and requests that came to this command; interrupt it to end them")
+	})
+	defer note.Stop()
+	s.gw.Close(until)
+	s.stopServing(until)
+	s.close()
 }
 
 // startRunner starts the runner as a child that holds no key and no database.
@@ -285,18 +232,4 @@ func startRunner(ctx context.Context, e env, dir string, cfg config.Config) (*re
 		"--limits", limitsFlag(cfg.Limits.Default), fmt.Sprintf("--strict=%t", r.Strict),
 	}
 	return remote.Start(ctx, e.exe, dir, args, e.stderr)
-}
-
-// writeSecret makes a file that only its owner reads, whole or not at all.
-func writeSecret(path, value string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = io.WriteString(f, value)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

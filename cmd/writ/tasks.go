@@ -12,8 +12,8 @@ import (
 type tasksCmd struct {
 	List   tasksListCmd   `cmd:"" help:"List tasks, newest first."`
 	Show   tasksShowCmd   `cmd:"" help:"Show one task."`
-	Output tasksOutputCmd `cmd:"" help:"Print what a task wrote, exactly."`
-	Code   tasksCodeCmd   `cmd:"" help:"Print the code that a task runs."`
+	Output tasksOutputCmd `cmd:"" help:"Print what a task wrote: exactly, but on a terminal what does not show is written out."`
+	Code   tasksCodeCmd   `cmd:"" help:"Print the code that a task runs, as output does."`
 	Wait   tasksWaitCmd   `cmd:"" help:"Wait until a task is over; the exit code is that of 'writ run'."`
 	Cancel tasksCancelCmd `cmd:"" help:"Cancel a task."`
 	Forget tasksForgetCmd `cmd:"" help:"Delete code, inputs and output of a task; its record stays."`
@@ -21,6 +21,17 @@ type tasksCmd struct {
 
 type taskArg struct {
 	ID writ.TaskID `arg:"" name:"task" help:"Id of the task."`
+}
+
+// Validate has an empty id, as of a variable that is not set, refused as a wrong
+// command line: in a path it would name another thing.
+func (a taskArg) Validate() error { return named("task", a.ID) }
+
+func named[T ~string](what string, id T) error {
+	if id == "" {
+		return fmt.Errorf("the id of the %s is empty", what)
+	}
+	return nil
 }
 
 type tasksListCmd struct {
@@ -117,8 +128,7 @@ func (o *tasksOutputCmd) Run(ctx context.Context, c *cli, e env) error {
 		if err != nil {
 			return err
 		}
-		_, err = e.stdout.Write(b)
-		return err
+		return untrusted(e.stdout, string(b))
 	})
 }
 
@@ -130,8 +140,7 @@ func (o *tasksCodeCmd) Run(ctx context.Context, c *cli, e env) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(e.stdout, spec.Code)
-		return err
+		return untrusted(e.stdout, spec.Code)
 	})
 }
 

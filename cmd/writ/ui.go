@@ -23,7 +23,8 @@ import (
 //     except what a person must act on: a held task says so always.
 //   - An error is one line "writ: …" that says what was wrong, where, and what to do.
 //   - Text that an agent wrote is shown through approval.Visible, so that it cannot
-//     move the cursor or hide; --json has it as it is.
+//     move the cursor or hide; --json has it as it is, and so has a pipe what a task
+//     wrote. The output of `writ run` goes to whoever asked for the program, as it comes.
 
 // list prints rows as a table, or items as JSON lines.
 func list[T any](w io.Writer, asJSON bool, items []T, head string, row func(T) []string) error {
@@ -77,8 +78,17 @@ func fields(w io.Writer, pairs ...string) error {
 
 func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// onTerminal reports whether w is a terminal.
-func onTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// untrusted prints text that is not ours, as it is; on a terminal as what it is.
+func untrusted(w io.Writer, text string) error {
+	if onTerminal(w) {
+		text = approval.Visible(text)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// onTerminal reports whether a stream of env is a terminal.
+func onTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
