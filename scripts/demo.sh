@@ -124,9 +124,14 @@ cat held.err
 approval=$(sed -n 's/.*approvals grant //p' held.err)
 [ ! -s held.out ] || fail "it ran before it was granted"
 
-step "A person reads exactly what would run, and grants it:"
+step "A person reads exactly what would run:"
 ends 0 writ approvals list
-ends 0 writ approvals grant "$approval" --reason "it is short in truth"
+show writ approvals show "$approval" >shown.txt || fail "the request cannot be read: $(cat shown.txt)"
+cat shown.txt
+shown=$(sed -n 's/^shown: //p' shown.txt)
+
+step "and grants what they read, by its digest (on a terminal, grant shows it and asks):"
+ends 0 writ approvals grant "$approval" --shown "$shown" --reason "it is short in truth"
 got=0
 wait "$client" || got=$?
 client=''
