@@ -61,6 +61,15 @@ const (
 	EnvironmentContainer EnvironmentKind = "linux-container" // is registered, and supports nothing yet
 )
 
+// Participation says whether commands in a workspace need the leave of a resource
+// authority (spec/02 §3.1). Nothing here is one: where it is required, no command runs.
+type Participation string
+
+const (
+	ParticipationOff      Participation = "off"
+	ParticipationRequired Participation = "required"
+)
+
 // PathRules say what of a workspace its file tools may touch, as patterns relative
 // to its root (package files says how they match). Denying beats allowing; what may
 // not be read may not be written. Zero allows everything.
@@ -81,6 +90,7 @@ type Workspace struct {
 	EnvironmentKind EnvironmentKind `json:"environment_kind"`
 	Network         NetworkPolicy   `json:"network"`
 	Approvals       ApprovalMode    `json:"approvals"`
+	Participation   Participation   `json:"participation,omitempty"` // empty means off
 	Rules           PathRules       `json:"rules,omitzero"`
 }
 
@@ -108,6 +118,9 @@ func (w Workspace) Validate() error {
 	}
 	if w.Approvals != ApprovalsOff && w.Approvals != ApprovalsConfirm && w.Approvals != ApprovalsReview {
 		fault("approvals %q: want %q, %q or %q", w.Approvals, ApprovalsOff, ApprovalsConfirm, ApprovalsReview)
+	}
+	if w.Participation != "" && w.Participation != ParticipationOff && w.Participation != ParticipationRequired {
+		fault("participation %q: want %q or %q", w.Participation, ParticipationOff, ParticipationRequired)
 	}
 	return errors.Join(errs...)
 }
@@ -193,6 +206,8 @@ type FileChange struct {
 type PatchPlan struct {
 	Changes []FileChange `json:"changes"`
 	Diff    string       `json:"diff"` // unified; hidden characters as they are
+	// Cut is set when the diff was too long: Diff is its beginning then.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Digest binds a plan: the files, with their versions before and after.
@@ -209,6 +224,14 @@ type PatchResult struct {
 	Status  PatchStatus  `json:"status"`
 	Changes []FileChange `json:"changes"`
 	Reason  string       `json:"reason,omitempty"`
+}
+
+// Settlement is what became of a patch, as the part that carried it out wrote it down
+// before anybody was told. A Result with PatchUnknown cannot be said yet; its Reason
+// is why.
+type Settlement struct {
+	Operation OperationID `json:"operation_id"`
+	Result    PatchResult `json:"result"`
 }
 
 // Operation is one patch in the ledger. The patch's text is not kept.

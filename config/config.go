@@ -35,10 +35,13 @@ type Config struct {
 	// Policy is the folder of the Cedar files; see PolicyDir.
 	Policy     string          `json:"policy"`
 	Identities []writ.Identity `json:"identities"`
-	Approvals  Approvals       `json:"approvals"`
-	Limits     Limits          `json:"limits"`
-	Runner     Runner          `json:"runner"`
-	Log        Log             `json:"log"`
+	// Environments are where Workspaces may be, beside this host, which is "local".
+	Environments []Environment `json:"environments"`
+	Workspaces   []Workspace   `json:"workspaces"`
+	Approvals    Approvals     `json:"approvals"`
+	Limits       Limits        `json:"limits"`
+	Runner       Runner        `json:"runner"`
+	Log          Log           `json:"log"`
 }
 
 // Approvals says how held requests wait.

@@ -25,6 +25,7 @@ func TestExampleIsTheDefault(t *testing.T) {
 	}
 	want := Default()
 	want.Identities, want.Hosts = []writ.Identity{}, []string{}
+	want.Workspaces, want.Environments = []Workspace{}, []Environment{}
 	if d := cmp.Diff(want, got, cmp.Comparer(sameSecret)); d != "" {
 		t.Errorf("the example says another thing than Default (-default +example):\n%s", d)
 	}
@@ -41,7 +42,7 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	for _, f := range cfg.Limits.Default.Fields() {
 		want = append(want, "limits.default."+f.Name, "limits.max."+f.Name)
 	}
-	want = append(want, "listen", "hosts", "database", "policy", "identities", "approvals.ttl", "approvals.pending",
+	want = append(want, "listen", "hosts", "database", "policy", "identities", "workspaces", "environments", "approvals.ttl", "approvals.pending",
 		"runner.slots", "runner.queue", "runner.queue_wait", "runner.warm", "runner.strict", "runner.bwrap", "runner.uid_base",
 		"log.level", "log.format")
 	for _, key := range want {

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +33,7 @@ func (s *source) settle(c *Config) {
 			c.Identities[i].Tenant = writ.DefaultTenant
 		}
 	}
+	c.settleWorkspaces()
 	most := c.Limits.Max.Fields()
 	for i, f := range c.Limits.Default.Fields() {
 		if _, set := s.at["limits.default."+f.Name]; !set {
@@ -68,6 +68,7 @@ func (c Config) faults() []fault {
 		add("policy", "is empty: name the folder of the policies")
 	}
 	c.identityFaults(add)
+	c.workspaceFaults(add)
 	if d := c.Approvals.TTL; d < minTTL || d > maxTTL {
 		add("approvals.ttl", "%v is outside %v to %v", d, minTTL, maxTTL)
 	}
@@ -83,13 +84,8 @@ func (c Config) faults() []fault {
 	if p := c.Runner.Bwrap; p != "" && !filepath.IsAbs(p) {
 		add("runner.bwrap", "%q is not an absolute path", p)
 	}
-	oneOf := func(path, v string, allowed ...string) {
-		if !slices.Contains(allowed, v) {
-			add(path, "%q is none of %s", v, strings.Join(allowed, ", "))
-		}
-	}
-	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	oneOf("log.format", c.Log.Format, "auto", "text", "json")
+	among(add, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	among(add, "log.format", c.Log.Format, "auto", "text", "json")
 	return out
 }
 
