@@ -6,14 +6,15 @@ import (
 )
 
 // Outcome is how a run ended. It rests on evidence: TimedOut means that we fired
-// the timer, OutOfMemory that the kernel counted an OOM kill.
+// the timer, OutOfMemory that the kernel counted an OOM kill or, on a host where it
+// counts none, that we saw the run over its limit.
 type Outcome string
 
 const (
 	Succeeded   Outcome = "succeeded"     // exit code 0
 	Failed      Outcome = "failed"        // another exit code, a death by its own signal, or never started: Reason says which
 	TimedOut    Outcome = "timed_out"     // wall or CPU time; Reason says which
-	OutOfMemory Outcome = "out_of_memory" // the kernel killed it for memory
+	OutOfMemory Outcome = "out_of_memory" // the kernel killed it for memory, or we did; Reason says which
 	Killed      Outcome = "killed"        // we ended it: cancelled, or over a limit that is not time or memory
 	Interrupted Outcome = "interrupted"   // contact was lost after it may have started; it is not started again
 )

@@ -15,7 +15,8 @@ var controllers = []string{"memory", "pids", "cpu"}
 const delegate = "start writ in a unit with Delegate=yes, or: systemd-run --scope -p Delegate=yes writ serve"
 
 // cgroups says which version there is and whether groups can be made. Without
-// them runs work, and limits hold for each process instead of all together.
+// them runs work; memory is then watched instead of limited, and other limits hold for
+// each process instead of all together.
 func (e *exam) cgroups() {
 	const name = "cgroups"
 	v1 := map[string]string{} // mount point by controller
@@ -36,7 +37,7 @@ func (e *exam) cgroups() {
 		return
 	}
 	if v1["memory"] == "" {
-		e.warn(name, "none are mounted: limits hold for each process, not for all of a run together", "boot with systemd, or mount -t cgroup2 none /sys/fs/cgroup")
+		e.warn(name, "none are mounted: memory of a run is only watched, and other limits hold for each process, not for all of a run together", "boot with systemd, or mount -t cgroup2 none /sys/fs/cgroup")
 		return
 	}
 	var lacks []string

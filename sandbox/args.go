@@ -104,7 +104,7 @@ func (a *argList) addWritable(l writ.Limits) {
 	a.tmpfs(jail.Dirs[0], l.WorkspaceBytes, "0700")
 	a.tmpfs("/tmp", l.TmpBytes, "1777") // executable: builds and JITs need it
 	a.tmpfs(boxHome, l.TmpBytes, "0700")
-	a.tmpfs("/run/writ", codeBytes, "0700") // the program's own code, outside of its workspace
+	a.tmpfs(jail.Dirs[4], codeBytes, "0700") // the program's own code, outside of its workspace
 	a.add("--symlink", "/tmp", "/var/tmp")
 }
 

@@ -43,23 +43,24 @@ type Options struct {
 // concurrent use.
 type Bubblewrap struct {
 	opt        Options
-	path       string   // of bwrap; empty when there is none
 	executable *os.File // our own, O_PATH
 	filter     []byte   // the seccomp program; nil when it cannot be had
-	fault      error    // why nothing can be prepared, found by New
+	fault      error    // why nothing can ever be prepared, found by New
 	groups     *cgroups
 	uids       *uids         // nil unless we are root
-	version    func() string // "bubblewrap 0.8.0"; asks once
 	boxes      atomic.Uint64 // numbers them
 
 	mu     sync.Mutex
-	probed *probeResult // guarded by mu; nil until the first Probe
+	path   string            // guarded by mu; of bwrap; empty until it is found
+	named  string            // guarded by mu; "bubblewrap 0.8.0"; empty until it answered
+	probed *writ.Enforcement // guarded by mu; nil until a probe worked
 }
 
 var _ Provider = (*Bubblewrap)(nil)
 
 // New opens a provider for this host and removes what dead ones left on it. That
-// nothing can be sandboxed here is not an error of New: Probe says it. The program
+// nothing can be sandboxed here is not an error of New: Probe says it. From then on this
+// process and its children leave no core dumps, so that boxes leave none. The program
 // that calls New must call jail.Main first thing when its first argument is
 // jail.Arg. The caller must Close it, after all its boxes.
 func New(opt Options) (*Bubblewrap, error) {
@@ -72,6 +73,9 @@ func New(opt Options) (*Bubblewrap, error) {
 	if opt.UIDBase < 1 || opt.UIDs < 1 {
 		return nil, fmt.Errorf("user ids of boxes: base %d and count %d: want both positive", opt.UIDBase, opt.UIDs)
 	}
+	if err := forbidCores(); err != nil {
+		return nil, err
+	}
 	// O_PATH: it is for execution, and what inherits it cannot read it through it. A
 	// server that is replaced on disk keeps starting boxes with what it runs itself.
 	fd, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -79,8 +83,6 @@ func New(opt Options) (*Bubblewrap, error) {
 		return nil, fmt.Errorf("opening our own executable: %w", err)
 	}
 	b := &Bubblewrap{opt: opt, executable: os.NewFile(uintptr(fd), "writ")}
-	b.path, b.fault = findBwrap(opt.Bwrap)
-	b.version = sync.OnceValue(b.askVersion)
 	if b.groups, err = openCgroups(); err != nil {
 		return nil, errors.Join(err, b.executable.Close())
 	}
@@ -89,18 +91,24 @@ func New(opt Options) (*Bubblewrap, error) {
 	_ = b.groups.sweep()
 	if filter, err := seccompProgram(); err == nil {
 		b.filter = filter
-	} else if b.fault == nil {
+	} else {
 		b.fault = &writ.Error{Kind: writ.Unavailable, Op: "probe sandbox", Err: err,
 			Msg: "the seccomp filter cannot be built for this machine; nothing is run without it"}
 	}
 	if os.Geteuid() == 0 {
-		b.uids = newUIDs(opt.UIDBase, opt.UIDs)
+		b.uids = newUIDs(opt.UIDBase, opt.UIDs, uidFile)
 	}
 	return b, nil
 }
 
 // Close gives back what the provider holds. It prepares nothing any more.
-func (b *Bubblewrap) Close() error { return b.executable.Close() }
+func (b *Bubblewrap) Close() error {
+	err := b.executable.Close()
+	if b.uids != nil {
+		err = errors.Join(err, b.uids.close())
+	}
+	return err
+}
 
 // findBwrap is the path of an executable bwrap, or an error that says how to get one.
 func findBwrap(path string) (string, error) {
@@ -139,6 +147,10 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 	if b.fault != nil {
 		return nil, b.fault
 	}
+	bwrap, err := b.bwrap()
+	if err != nil {
+		return nil, err
+	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -158,7 +170,7 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 	if err != nil {
 		return nil, err
 	}
-	if p, err = b.launch(group, uid, boxArgs(t.Limits, seccompFD, dataFD)); err != nil {
+	if p, err = b.launch(bwrap, group, uid, boxArgs(t.Limits, seccompFD, dataFD)); err != nil {
 		return nil, err
 	}
 	deadline := time.Now().Add(readyTimeout)
@@ -184,14 +196,23 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 }
 
 // dispose ends a process and gives back what its box had. Each may be nil or zero.
+// After an error something of the box may be alive, so its user id stays reserved:
+// the next box that got it could be reached by what is left.
 func (b *Bubblewrap) dispose(p *process, g *cgroup, uid int) error {
 	var errs []error
 	if p != nil {
 		errs = append(errs, p.end())
 	}
-	errs = append(errs, g.remove())
-	if uid > 0 {
+	if err := g.remove(); err != nil {
+		// Whatever is in it has outlived the first process of the box.
+		errs = append(errs, g.kill(), g.remove())
+	}
+	err := errors.Join(errs...)
+	switch {
+	case uid > 0 && err != nil:
+		return fmt.Errorf("taking a box apart, whose user id %d stays reserved: %w", uid, err)
+	case uid > 0:
 		b.uids.release(uid)
 	}
-	return errors.Join(errs...)
+	return err
 }

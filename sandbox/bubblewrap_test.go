@@ -416,23 +416,6 @@ func TestFS04_OnlyThreeDescriptors(t *testing.T) {
 	}
 }
 
-func TestUserIDsAreLentOnce(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("an ordinary user has one user id")
-	}
-	b := newProvider(t, Options{UIDBase: 871_000, UIDs: 2})
-	other := newProvider(t, Options{UIDBase: 871_000, UIDs: 2})
-	first := prepareBox(t, b, writ.DefaultLimits)
-	prepareBox(t, other, writ.DefaultLimits)
-	if _, err := b.Prepare(t.Context(), Template{Limits: writ.DefaultLimits}); writ.KindOf(err) != writ.Unavailable || !strings.Contains(writ.Message(err), "all 2 user ids") {
-		t.Errorf("a third box: %v", err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	prepareBox(t, b, writ.DefaultLimits)
-}
-
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +37,8 @@ const maxControlBytes = 64 << 10
 // write. It never has more than the host gave it; layers says what that is.
 type cgroups struct {
 	tree   cgroupTree // nil for none
-	prefix string     // of the names of our groups: "writ-PID-STARTTIME-RANDOM-"
+	owner  owner      // we
+	prefix string     // of the names of our groups: our owner and something random
 }
 
 // cgroupTree is what differs between the versions.
@@ -63,13 +62,14 @@ func openCgroups() (*cgroups, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading our mounts: %w", err)
 	}
-	start, err := startTime(os.Getpid())
+	we, err := ourselves()
 	if err != nil {
 		return nil, err
 	}
 	return &cgroups{
 		tree:   findTree(cgroupMounts(mounts, self)),
-		prefix: fmt.Sprintf("writ-%d-%d-%s-", os.Getpid(), start, strings.ToLower(rand.Text()[:6])),
+		owner:  we,
+		prefix: we.prefix() + strings.ToLower(rand.Text()[:6]) + "-",
 	}, nil
 }
 
@@ -98,7 +98,9 @@ func (c *cgroups) layers() (active, missing []string) {
 }
 
 // sweep ends and removes the groups of providers whose process is gone. Groups of
-// living ones, other providers of this process too, are left alone.
+// living ones, other providers of this process too, are left alone. Of providers in
+// another pid namespace, such as another container, nobody here can tell whether they
+// live: of theirs only what has been empty and unused for a while is removed.
 func (c *cgroups) sweep() error {
 	if c == nil || c.tree == nil {
 		return nil
@@ -111,47 +113,18 @@ func (c *cgroups) sweep() error {
 			continue
 		}
 		for _, d := range dirs {
-			if d.IsDir() && abandoned(d.Name()) {
+			o, ok := ownerOf(d.Name())
+			switch {
+			case !ok || !d.IsDir():
+			case o.pidns != c.owner.pidns:
+				errs = append(errs, removeUnused(filepath.Join(parent, d.Name())))
+			case o.gone():
 				g := &cgroup{tree: c.tree, name: d.Name()}
 				errs = append(errs, g.kill(), g.remove())
 			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// abandoned reports whether name is that of a group whose provider's process is
-// gone. A start time that differs means that another process has its number now.
-func abandoned(name string) bool {
-	parts := strings.Split(name, "-")
-	if len(parts) < 4 || parts[0] != "writ" {
-		return false
-	}
-	pid, err := strconv.Atoi(parts[1])
-	start, err2 := strconv.ParseUint(parts[2], 10, 64)
-	if err != nil || err2 != nil || pid <= 0 {
-		return false
-	}
-	now, err := startTime(pid)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && now != start
-}
-
-// startTime is when the process was started, in clock ticks after boot. The error
-// is fs.ErrNotExist when there is no such process.
-func startTime(pid int) (uint64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if errors.Is(err, syscall.ESRCH) {
-		err = fs.ErrNotExist // it ended between open and read
-	}
-	if err != nil {
-		return 0, fmt.Errorf("reading when process %d started: %w", pid, err)
-	}
-	// The name, in parentheses, may hold anything. Field 22 is the 20th after it.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("reading when process %d started: its stat has %d fields", pid, len(fields))
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
 }
 
 // make makes a group with limits, for a box of that name, which must be another

@@ -1,14 +1,17 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -34,7 +37,12 @@ func liveCgroups(t *testing.T) *cgroups {
 
 func liveGroup(t *testing.T, c *cgroups, l writ.Limits) *cgroup {
 	t.Helper()
-	g, err := c.make(strings.ToLower(strings.ReplaceAll(t.Name(), "/", "_")), l)
+	return groupAs(t, c, strings.ToLower(strings.ReplaceAll(t.Name(), "/", "_")), l)
+}
+
+func groupAs(t *testing.T, c *cgroups, name string, l writ.Limits) *cgroup {
+	t.Helper()
+	g, err := c.make(name, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +167,48 @@ func TestPR22_CgroupKillsAll(t *testing.T) {
 	}
 }
 
+// A process that is in the group of one tree alone is killed too.
+func TestCgroupKillLooksInEveryTree(t *testing.T) {
+	g := liveGroup(t, liveCgroups(t), writ.DefaultLimits)
+	dirs := g.dirs()
+	for _, dir := range dirs {
+		cmd := exec.Command("/bin/sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeControl(dir, "cgroup.procs", strconv.Itoa(cmd.Process.Pid)); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.kill(); err != nil {
+			t.Fatal(err)
+		}
+		late := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+		if sig := signalOf(cmd.Wait()); sig != syscall.SIGKILL {
+			t.Errorf("in %s alone: ended by %v", dir, sig)
+		}
+		late.Stop()
+	}
+	// One that is gone does not hide the others.
+	if len(dirs) > 1 {
+		if err := os.Remove(dirs[0]); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/bin/sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		last := dirs[len(dirs)-1]
+		if err := errors.Join(writeControl(last, "cgroup.procs", strconv.Itoa(cmd.Process.Pid)), g.kill()); err != nil {
+			t.Fatal(err)
+		}
+		late := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+		if sig := signalOf(cmd.Wait()); sig != syscall.SIGKILL {
+			t.Errorf("with %s gone: ended by %v", dirs[0], sig)
+		}
+		late.Stop()
+	}
+}
+
 // Running a program in a group leaves the provider where it was.
 func TestCgroupRunComesBack(t *testing.T) {
 	c := liveCgroups(t)
@@ -216,22 +266,33 @@ func TestCgroupSweep(t *testing.T) {
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	reused, err := startTime(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dead, reused, foreign := c.owner, c.owner, c.owner
+	dead.pid = gone.Process.Pid
+	reused.start++
+	foreign.pidns, foreign.pid = 1, dead.pid // no such process here, and there who knows
 	var left []*cgroup
-	for _, prefix := range []string{
-		fmt.Sprintf("writ-%d-12345-abcdef-", gone.Process.Pid),   // no such process
-		fmt.Sprintf("writ-%d-%d-abcdef-", os.Getpid(), reused+1), // another process has its number
-	} {
-		dead := &cgroups{tree: c.tree, prefix: prefix}
-		g, err := dead.make("left", writ.DefaultLimits)
+	for _, o := range []owner{dead, reused} {
+		g, err := (&cgroups{tree: c.tree, prefix: o.prefix() + "abcdef-"}).make("left", writ.DefaultLimits)
 		if err != nil {
 			t.Fatal(err)
 		}
 		left = append(left, g)
 	}
+	// Two of another pid namespace, one in use, and old ones with and without processes.
+	others := &cgroups{tree: c.tree, prefix: foreign.prefix() + "abcdef-"}
+	fresh, used, unused := liveGroup(t, others, writ.DefaultLimits), groupAs(t, others, "used", writ.DefaultLimits), groupAs(t, others, "unused", writ.DefaultLimits)
+	neighbour := inGroup(t, used, "/bin/sleep", "600")
+	defer neighbour.Wait()
+	defer neighbour.Process.Kill()
+	for _, g := range []*cgroup{used, unused} {
+		for _, dir := range g.dirs() {
+			hourAgo := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(dir, hourAgo, hourAgo); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	left = append(left, unused)
 	orphan := inGroup(t, left[0], "/bin/sleep", "600")
 	done := make(chan error, 1)
 	go func() { done <- orphan.Wait() }() // else it would stay a zombie, in no group
@@ -248,10 +309,13 @@ func TestCgroupSweep(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range living.dirs() {
+	for _, dir := range slices.Concat(living.dirs(), fresh.dirs(), used.dirs()) {
 		if !exists(dir) {
-			t.Errorf("%s of a living provider is gone", dir)
+			t.Errorf("%s of a provider that may live is gone", dir)
 		}
+	}
+	if err := neighbour.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("a process of another namespace's provider: %v", err)
 	}
 }
 

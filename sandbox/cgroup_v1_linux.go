@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -103,10 +104,21 @@ func (t *cgroupV1) usage(name string) (cpu time.Duration, peak, oomKills int64, 
 	return cpu, peak, oomKills, errors.Join(errs...)
 }
 
-// kill goes over the list until nobody new is on it: a process that forks while
-// it is read is caught the next time, and one that is killed forks no more.
+// kill looks in every tree: a process may have got into the group of one alone, and
+// a group may be gone from one and not from another.
 func (t *cgroupV1) kill(name string) error {
-	dir := filepath.Join(t.parents()[0], name)
+	var errs []error
+	for _, parent := range t.parents() {
+		if err := killAll(filepath.Join(parent, name)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// killAll goes over the list until nobody new is on it: a process that forks while
+// it is read is caught the next time, and one that is killed forks no more.
+func killAll(dir string) error {
 	killed := map[int]bool{}
 	for {
 		s, err := readControl(dir, "cgroup.procs")

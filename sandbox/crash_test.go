@@ -20,9 +20,21 @@ import (
 // helperEnv makes the test binary a helper process instead of a test.
 const helperEnv = "WRIT_TEST_HELPER"
 
-// helper prepares boxes without end when its name is "prepare", else it holds one box that waits and one that runs, until it is killed.
+// helperUID is what the helper "lend" lends.
+const helperUID = 872_000
+
+// helper is one of those, each until it is killed: "lend" holds a user id, "prepare"
+// prepares boxes without end, and any other name holds one box that waits and one that
+// runs.
 func helper(name string) int {
 	err := func() error {
+		if name == "lend" {
+			if _, err := newUIDs(helperUID, 1, uidFile).acquire(); err != nil {
+				return err
+			}
+			fmt.Println("lent")
+			<-make(chan bool)
+		}
 		b, err := New(Options{})
 		if err != nil {
 			return err
@@ -93,7 +105,7 @@ func TestKilledServerLeavesNothing(t *testing.T) {
 	again := newProvider(t, Options{})
 	if again.groups.tree != nil {
 		for _, parent := range again.groups.tree.parents() {
-			left, err := filepath.Glob(filepath.Join(parent, fmt.Sprintf("writ-%d-*", cmd.Process.Pid)))
+			left, err := filepath.Glob(filepath.Join(parent, fmt.Sprintf("writ-*-%d-*", cmd.Process.Pid)))
 			if err != nil || len(left) > 0 {
 				t.Errorf("control groups of the killed server: %v %v", left, err)
 			}

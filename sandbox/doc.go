@@ -14,7 +14,8 @@
 // and limits. It keeps nothing when the process ends and logs nothing.
 //
 // Invariants: one box, one run (spec/01 §2 rule 9). The user id of a living box
-// belongs to it alone. No process of a box outlives the server: its first process
+// belongs to it alone, and an id of which nobody knows whether its box lives is lent to
+// no other. No process of a box outlives the server: its first process
 // (package jail) ends when its socket does.
 //
 // Hostile inputs: everything a program writes, and the records of the jail beside

@@ -46,7 +46,7 @@ type process struct {
 
 // launch starts bwrap with args in a new process of group g. On error nothing is
 // left of it but g.
-func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) {
+func (b *Bubblewrap) launch(bwrap string, g *cgroup, uid int, args argList) (*process, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) 
 		_ = ours.Close()
 		return nil, files.err
 	}
-	p.cmd = exec.Command(b.path, "--args", fmt.Sprint(argsFD), "--", fmt.Sprintf("/proc/self/fd/%d", jail.ExecutableFD), jail.Arg)
+	p.cmd = exec.Command(bwrap, "--args", fmt.Sprint(argsFD), "--", fmt.Sprintf("/proc/self/fd/%d", jail.ExecutableFD), jail.Arg)
 	p.cmd.Env = []string{}
 	p.cmd.Dir = "/"
 	p.cmd.Stderr = &p.stderr
@@ -83,7 +83,7 @@ func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) 
 	}
 	err = g.run(p.cmd.Start)
 	if p.cmd.Process == nil {
-		return nil, errors.Join(b.startError(uid, err), ours.Close())
+		return nil, errors.Join(b.startError(bwrap, uid, err), ours.Close())
 	}
 	go func() {
 		defer close(p.gone)
@@ -96,9 +96,9 @@ func (b *Bubblewrap) launch(g *cgroup, uid int, args argList) (*process, error) 
 }
 
 // startError says why bwrap itself could not be executed.
-func (b *Bubblewrap) startError(uid int, err error) error {
+func (b *Bubblewrap) startError(bwrap string, uid int, err error) error {
 	e := &writ.Error{Kind: writ.Unavailable, Op: "prepare sandbox", Err: err,
-		Msg: fmt.Sprintf("the sandbox is unavailable: %s cannot be started: %v", b.path, err)}
+		Msg: fmt.Sprintf("the sandbox is unavailable: %s cannot be started: %v", bwrap, err)}
 	if uid > 0 && (errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)) {
 		e.Msg += fmt.Sprintf(". It is started as user %d: everybody must be able to execute it (chmod a+rx), and a container must map user ids from %d to %d, "+
 			"or the range be set to one that it maps; writ can also be run as an ordinary user", uid, b.uids.base, b.uids.base+b.uids.count-1)
@@ -247,11 +247,43 @@ func (p *process) awaitGone(grace time.Duration) {
 	<-p.gone
 }
 
-// end ends everything in the box and removes all that it had outside.
+// goneGrace is how long the kernel may take to end the last process of a box of
+// which bwrap is gone.
+const goneGrace = 2 * time.Second
+
+// confirmGone makes sure, once bwrap is gone, that everything in the box is. An error
+// means that something may be alive.
+func (p *process) confirmGone() error {
+	if p.jail == nil {
+		// Where there is a group, that it can be removed says the same and more.
+		if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); p.group == nil && ok && status.Signaled() {
+			return errors.New("bubblewrap was killed while it made a box: what it had started may be alive")
+		}
+		return nil
+	}
+	// The first process of a pid namespace is the last to go.
+	deadline := time.Now().Add(goneGrace)
+	for {
+		wait := max(0, time.Until(deadline))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.jail.Fd()), Events: unix.POLLIN}}, int(wait.Milliseconds()))
+		switch {
+		case n > 0:
+			return nil
+		case err == unix.EINTR:
+		case err != nil:
+			return fmt.Errorf("waiting for the first process of a box: %w", err)
+		case wait == 0:
+			return fmt.Errorf("the first process of a box, %d, is alive although it was killed", p.pid)
+		}
+	}
+}
+
+// end ends everything in the box and removes all that it had outside. An error means
+// that something of it may be left.
 func (p *process) end() error {
 	p.kill()
 	p.awaitGone(time.Second)
-	err := p.conn.Close()
+	err := errors.Join(p.confirmGone(), p.conn.Close())
 	for _, f := range p.dirs {
 		if f != nil {
 			err = errors.Join(err, f.Close())

@@ -23,8 +23,8 @@ func groupLimits(l writ.Limits) writ.Limits {
 	return l
 }
 
-// rlimits are the limits that the kernel holds for each process. They are all there
-// is on a host without control groups, and a second line elsewhere.
+// rlimits are the limits that the kernel holds for each process. With memoryWatch they
+// are all there is on a host without control groups, and a second line elsewhere.
 func rlimits(l writ.Limits, g *cgroup) []jail.Limit {
 	// With a control group the address space only needs to be sane: runtimes map much
 	// more than they use.
@@ -50,7 +50,6 @@ func rlimits(l writ.Limits, g *cgroup) []jail.Limit {
 		// Counted in the box's own user namespace, where the jail's threads are too.
 		{unix.RLIMIT_NPROC, l.Processes + initThreads},
 		{unix.RLIMIT_STACK, stackSize},
-		{unix.RLIMIT_CORE, 0},
 		{unix.RLIMIT_MEMLOCK, 64 << 10},
 		{unix.RLIMIT_MSGQUEUE, 128 << 10},
 		{unix.RLIMIT_SIGPENDING, 1024},
@@ -62,12 +61,34 @@ func rlimits(l writ.Limits, g *cgroup) []jail.Limit {
 	return list
 }
 
+// forbidCores limits core dumps of this process, and so of all its boxes, to one byte:
+// too little for a file, and the one value at which the kernel also starts no program
+// of the host for a dump, which it does at zero where kernel.core_pattern begins with
+// "|" (fs/coredump.c; core(5) says that the limit does not count there). Boxes inherit
+// it, as the filter lets nobody inside change it, the jail included, and only root with
+// CAP_SYS_RESOURCE could from outside.
+//
+// Where our hard limit is zero and we may not raise it, it stays zero.
+func forbidCores() error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
+		return fmt.Errorf("reading the limit of core dumps: %w", err)
+	}
+	err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1})
+	if err != nil && l.Max > 0 {
+		return fmt.Errorf("limiting core dumps: %w", err)
+	}
+	return nil
+}
+
 // cpuSeconds is the limit of CPU time as the kernel takes it, in whole seconds.
 func cpuSeconds(l writ.Limits) uint64 { return uint64((l.CPUMS + 999) / 1000) }
 
-// overLimit looks at what nothing stops by itself: the number of files, and the CPU
-// time of all processes together. It says which limit was exceeded, if one was.
+// overLimit looks at what nothing stops by itself: the number of files, the CPU time
+// of all processes together, and their memory where no group limits it. It says which
+// limit was exceeded, if one was.
 func (r *run) overLimit() (end, bool) {
+	var files int64 // bytes in memory file systems
 	for i, dir := range r.box.process.dirs {
 		var st unix.Statfs_t
 		if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil {
@@ -76,9 +97,15 @@ func (r *run) overLimit() (end, bool) {
 		if used := int64(st.Files) - int64(st.Ffree); used > r.limits.Files {
 			return end{cause: causeLimit, reason: fmt.Sprintf("limit of files reached: more than %d files and folders in %s", r.limits.Files, jail.Dirs[i])}, true
 		}
+		files += int64(st.Blocks-st.Bfree) * st.Bsize
 	}
 	if cpu, _, _, err := r.box.group.usage(); err == nil && cpu-r.cpuBefore > time.Duration(r.limits.CPUMS)*time.Millisecond {
 		return end{cause: causeTime, reason: cpuReason(r.limits)}, true
+	}
+	if !r.box.group.counts(LayerMemoryCgroup) {
+		if used := r.memory.look(r.box.process.pid, files, groupLimits(r.limits).MemoryBytes); used > 0 {
+			return end{cause: causeMemory, reason: fmt.Sprintf("memory limit of %d bytes reached: the processes and files of the run held %d bytes together", r.limits.MemoryBytes, used)}, true
+		}
 	}
 	return end{}, false
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"writ"
 	"writ/sandbox/jail"
 )
@@ -188,8 +190,27 @@ func TestRS07_SleepAndFIFOTimeOut(t *testing.T) {
 }
 
 func TestRS13_NoCoreDump(t *testing.T) {
-	r := runIn(t, newProvider(t, Options{}), shell("ulimit -c; ulimit -c unlimited 2>/dev/null && echo raised; sh -c 'kill -SEGV $$'; ls -A"))
+	b := newProvider(t, Options{})
+	r := runIn(t, b, shell("ulimit -c; ulimit -c unlimited 2>/dev/null && echo raised; sh -c 'kill -SEGV $$'; ls -A"))
 	if r.Stdout.Text != "0\n" {
+		t.Errorf("result: %s", show(r))
+	}
+	// One byte, and it stays: at zero a kernel.core_pattern that names a program starts it.
+	r = runIn(t, b, python(t, `
+import resource
+print(resource.getrlimit(resource.RLIMIT_CORE))
+try:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (OSError, ValueError) as e:
+    print("refused")
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+`))
+	wantExit(t, r, 0)
+	var own syscall.Rlimit
+	if err := syscall.Getrlimit(unix.RLIMIT_CORE, &own); err != nil {
+		t.Fatal(err)
+	}
+	if r.Stdout.Text != fmt.Sprintf("(%d, %[1]d)\nrefused\n", own.Max) {
 		t.Errorf("result: %s", show(r))
 	}
 }
@@ -229,6 +250,7 @@ func TestOutcomeRestsOnEvidence(t *testing.T) {
 		return &jail.Record{Kind: jail.Exited, Status: syscall.WaitStatus(s), Values: [8]uint64{uint64(cpu)}}
 	}
 	cancelled, timer, files := end{causeCancelled, "cancelled"}, end{causeTime, "time"}, end{causeLimit, "files"}
+	memory := end{causeMemory, "memory"}
 	for _, c := range []struct {
 		name   string
 		e      evidence
@@ -244,6 +266,7 @@ func TestOutcomeRestsOnEvidence(t *testing.T) {
 		{"timer beats memory", evidence{end: timer, oomKills: 1}, writ.TimedOut, "SIGKILL"},
 		{"memory beats files", evidence{end: files, oomKills: 1}, writ.OutOfMemory, "SIGKILL"},
 		{"memory beats the exit", evidence{oomKills: 1, exited: exit(0)}, writ.OutOfMemory, ""},
+		{"our count of memory", evidence{end: memory}, writ.OutOfMemory, "SIGKILL"},
 		{"files", evidence{end: files}, writ.Killed, "SIGKILL"},
 		{"nothing is known", evidence{}, writ.Interrupted, ""},
 		{"cpu limit", evidence{exited: signal(syscall.SIGXCPU, time.Second)}, writ.TimedOut, "SIGXCPU"},

@@ -16,6 +16,7 @@ type cause int
 const (
 	causeNone      cause = iota // we did not
 	causeLimit                  // over a limit that is neither time nor memory
+	causeMemory                 // our count of memory, where the kernel has none of the box
 	causeTime                   // our timer, or our count of CPU time
 	causeCancelled              // somebody asked for it
 )
@@ -36,8 +37,8 @@ type evidence struct {
 }
 
 // judge fills in how a run ended, from evidence alone (style: an outcome rests on
-// evidence): cancelled, then our clock, then the kernel's OOM count, then our other
-// limits, then what the program did itself.
+// evidence): cancelled, then our clock, then the kernel's OOM count or ours, then our
+// other limits, then what the program did itself.
 func (e evidence) judge(r *writ.Result) {
 	if e.exited != nil {
 		if w := e.exited.Status; w.Exited() {
@@ -54,6 +55,8 @@ func (e evidence) judge(r *writ.Result) {
 	case e.oomKills > 0:
 		r.Outcome = writ.OutOfMemory
 		r.Reason = fmt.Sprintf("memory limit of %d bytes reached: the kernel killed a process of the run", e.limits.MemoryBytes)
+	case e.end.cause == causeMemory:
+		r.Outcome, r.Reason = writ.OutOfMemory, e.end.reason
 	case e.end.cause == causeLimit:
 		r.Outcome, r.Reason = writ.Killed, e.end.reason
 	case e.exited == nil:

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,31 +12,28 @@ import (
 	"writ"
 )
 
-// probeResult is what the last probe found.
-type probeResult struct {
-	sandbox writ.Enforcement
-	err     error
-}
-
 // Probe implements Provider: it makes a box and runs /bin/true in it. What it found
-// is kept; Refresh looks again.
+// is kept, and Refresh looks again. A failure is not kept: the host may be mended.
 func (b *Bubblewrap) Probe(ctx context.Context) (writ.Enforcement, error) {
 	b.mu.Lock()
 	last := b.probed
 	b.mu.Unlock()
 	if last != nil {
-		return last.sandbox, last.err
+		return *last, nil
 	}
 	return b.Refresh(ctx)
 }
 
-// Refresh is Probe without its memory. A probe that ctx ended is not kept.
+// Refresh is Probe without its memory.
 func (b *Bubblewrap) Refresh(ctx context.Context) (writ.Enforcement, error) {
 	sandbox, err := b.probe(ctx)
-	if err == nil || ctx.Err() == nil {
-		b.mu.Lock()
-		b.probed = &probeResult{sandbox, err}
-		b.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.probed = &sandbox
+	case ctx.Err() == nil: // else it says nothing of the host
+		b.probed = nil
 	}
 	return sandbox, err
 }
@@ -65,20 +63,42 @@ func runTrue(ctx context.Context, box Box) (writ.Result, error) {
 	return r, nil
 }
 
-// askVersion is the provider and its version, for example "bubblewrap 0.8.0".
-func (b *Bubblewrap) askVersion() string {
-	const name = "bubblewrap"
+// bwrap is the path of bwrap. It is looked for until it is found, since it may be
+// installed while we run.
+func (b *Bubblewrap) bwrap() (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.path == "" {
-		return name
+		path, err := findBwrap(b.opt.Bwrap)
+		if err != nil {
+			return "", err
+		}
+		b.path = path
+	}
+	return b.path, nil
+}
+
+// version is the provider and its version, for example "bubblewrap 0.8.0". It asks
+// until it gets an answer, and then never again.
+func (b *Bubblewrap) version() string {
+	const name = "bubblewrap"
+	b.mu.Lock()
+	path, known := b.path, b.named
+	b.mu.Unlock()
+	if known != "" || path == "" {
+		return cmp.Or(known, name)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, b.path, "--version").Output()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	_, version, ok := strings.Cut(strings.TrimSpace(string(out)), " ")
 	if err != nil || !ok || len(version) > 32 {
 		return name
 	}
-	return name + " " + version
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.named = name + " " + version
+	return b.named
 }
 
 // strictError refuses a host that lacks layers.

@@ -115,6 +115,52 @@ func TestScenario15_HostsThatCannotSandbox(t *testing.T) {
 	}
 }
 
+// What failed once is tried again: a host that is mended needs no other server.
+func TestAFailedProbeIsNotKept(t *testing.T) {
+	newProvider(t, Options{}) // or skip
+	for name, broken := range map[string]string{
+		"bwrap is installed later":  "",
+		"bwrap fails and is mended": "echo 'bwrap: Failed to make / slave: Permission denied' >&2; exit 1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := fakeBwrap(t, broken)
+			if broken == "" {
+				if err := os.Remove(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := New(Options{Bwrap: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			e, err := b.Probe(t.Context())
+			if writ.KindOf(err) != writ.Unavailable || e.Provider == "" {
+				t.Fatalf("got %+v, %v", e, err)
+			}
+			if err := errors.Join(os.RemoveAll(p), os.Symlink(mustLook(t, "bwrap"), p)); err != nil {
+				t.Fatal(err)
+			}
+			if e, err = b.Probe(t.Context()); err != nil || len(e.Active) == 0 || !strings.HasPrefix(e.Provider, "bubblewrap 0.") {
+				t.Errorf("after it was mended: %+v, %v", e, err)
+			}
+			wantExit(t, runIn(t, b, program("/bin/true")), 0)
+			if err := os.Remove(p); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Probe(t.Context()); err != nil {
+				t.Errorf("what worked is kept: %v", err)
+			}
+			if _, err := b.Refresh(t.Context()); err == nil {
+				t.Error("looking again saw nothing")
+			}
+			if _, err := b.Probe(t.Context()); err == nil {
+				t.Error("what worked is kept although it was seen to fail since")
+			}
+		})
+	}
+}
+
 func notAProgram(t *testing.T) string {
 	p := fakeBwrap(t, "")
 	if err := os.WriteFile(p, []byte("\x7fELF, but not really"), 0o755); err != nil {

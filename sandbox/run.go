@@ -31,6 +31,7 @@ type run struct {
 	cpuBefore      time.Duration // used by the box's group before that
 	oomBefore      int64         // counted by it before that
 	stdout, stderr *drain
+	memory         memoryWatch // follow's
 
 	stopped  atomic.Pointer[end] // set once, by whoever ends the run first
 	finished chan struct{}

@@ -14,10 +14,11 @@ type argRule struct {
 }
 
 // argTest looks at the low 32 bits of one argument: every argument judged here is
-// an int, or is cut to 32 bits, by the kernel. Looking at 64 bits would let
-// 0x100005412 pass for something else than TIOCSTI (cases BW-18).
+// an int, or is cut to 32 bits, by the kernel, but for pointers. Looking at 64 bits
+// would let 0x100005412 pass for something else than TIOCSTI (cases BW-18).
 type argTest struct {
 	arg    int
+	high   bool   // look at the other 32 bits, of a pointer
 	mask   uint32 // what of it counts; 0 means all
 	values []uint32
 	hit    verdict // when it is one of values
@@ -76,6 +77,18 @@ var argRules = []argRule{
 	// saves a copy: programs fall back to write.
 	{call: "vmsplice", otherwise: refuse(unix.ENOSYS)},
 
+	// The limit of core dumps, which a box inherits (forbidCores), may be read and not
+	// changed: at zero the kernel would start the host's program for dumps (RS-13).
+	{call: "setrlimit", tests: []argTest{
+		{arg: 0, values: []uint32{unix.RLIMIT_CORE}, hit: refuse(unix.EPERM), miss: allow},
+	}},
+	{call: "prlimit64", tests: []argTest{
+		{arg: 1, values: []uint32{unix.RLIMIT_CORE}, hit: next, miss: allow},
+		// Without a new limit it only reads.
+		{arg: 2, values: []uint32{0}, hit: next, miss: refuse(unix.EPERM)},
+		{arg: 2, high: true, values: []uint32{0}, hit: allow, miss: refuse(unix.EPERM)},
+	}},
+
 	// All that a box can write is in memory. Flushing would make the host write all
 	// its disks, as often as a program likes; so it succeeds and does nothing.
 	{call: "sync", otherwise: refuse(0)},
@@ -100,7 +113,11 @@ func (r argRule) assemble(number uint32) []bpf.Instruction {
 }
 
 func (t argTest) assemble() []bpf.Instruction {
-	insns := []bpf.Instruction{bpf.LoadAbsolute{Off: dataArgs + 8*uint32(t.arg), Size: 4}} // little-endian: the low half is first
+	at := dataArgs + 8*uint32(t.arg) // little-endian: the low half is first
+	if t.high {
+		at += 4
+	}
+	insns := []bpf.Instruction{bpf.LoadAbsolute{Off: at, Size: 4}}
 	if t.mask != 0 {
 		insns = append(insns, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: t.mask})
 	}

@@ -130,6 +130,11 @@ func TestSeccompVerdicts(t *testing.T) {
 		{"quotactl", nil, eperm}, {"swapon", nil, eperm}, {"reboot", nil, eperm}, {"settimeofday", nil, eperm}, {"clock_settime", nil, eperm},
 		{"mbind", nil, eperm}, {"migrate_pages", nil, eperm}, {"move_pages", nil, eperm}, {"lookup_dcookie", nil, eperm}, {"acct", nil, eperm}, {"syslog", nil, eperm},
 		{"name_to_handle_at", nil, eperm}, {"open_by_handle_at", nil, eperm}, {"fanotify_init", nil, eperm}, {"fanotify_mark", nil, eperm},
+		// RS-13.
+		{"setrlimit", []uint64{unix.RLIMIT_CORE, 1 << 20}, eperm}, {"setrlimit", []uint64{high | unix.RLIMIT_CORE, 1 << 20}, eperm},
+		{"setrlimit", []uint64{unix.RLIMIT_NOFILE, 1 << 20}, allow}, {"getrlimit", []uint64{unix.RLIMIT_CORE}, allow},
+		{"prlimit64", []uint64{0, unix.RLIMIT_CORE, 1 << 20}, eperm}, {"prlimit64", []uint64{1, high | unix.RLIMIT_CORE, high}, eperm},
+		{"prlimit64", []uint64{0, unix.RLIMIT_CORE, 0, 1 << 20}, allow}, {"prlimit64", []uint64{0, unix.RLIMIT_DATA, 1 << 20}, allow},
 		{"vmsplice", nil, enosys}, {"sync", nil, refuse(0)}, {"syncfs", nil, refuse(0)},
 	} {
 		n, ok := native(t).SyscallNames[tc.call]

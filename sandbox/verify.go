@@ -67,8 +67,11 @@ func (b *Bubblewrap) verify(p *process, ready jail.Record, uid int) (active, mis
 }
 
 // readStatus is /proc/PID/status by key. The kernel writes it, but for the name.
-func readStatus(pid int) (map[string]string, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+func readStatus(pid int) (map[string]string, error) { return readKeys(pid, "status") }
+
+// readKeys is a file of /proc/PID with "key: value" lines.
+func readKeys(pid int, file string) (map[string]string, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
 		return nil, fmt.Errorf("looking at the box: %w", err)
 	}

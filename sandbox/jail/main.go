@@ -18,25 +18,35 @@ const exitSetup = 70
 // anything else when the first argument is Arg. Without the surroundings that a
 // box gives, it says what is missing and exits with status 70.
 func Main() {
-	if err := prepare(); err != nil {
+	var j jail
+	if err := j.prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "writ jail:", err)
 		os.Exit(exitSetup)
 	}
-	if err := serve(); err != nil {
+	if err := j.serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "writ jail:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
+// jail is what this process keeps for its one command.
+type jail struct {
+	// oomScore is open on our own /proc/self/oom_score_adj, or -1 where we cannot
+	// write it: it says whom the kernel kills when memory runs out.
+	oomScore int
+}
+
 // prepare makes this process unreadable and unkillable, checks where it is, and
 // reports READY. It runs before any byte of a run is in the box.
-func prepare() error {
+func (j *jail) prepare() error {
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
-		// First, so that no later process of the box can look into this one.
+		// Before dumps are off, since all of /proc/self is then somebody else's.
+		{"open the oom score", func() (err error) { j.oomScore, err = openOOMScore(); return err }},
+		// Before anything else, so that no later process of the box can look into this one.
 		{"turn off dumps", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 		// Somebody may kill bwrap alone; the server's own end comes by the socket.
 		{"die with bwrap", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }},
@@ -73,6 +83,14 @@ func surroundings() error {
 		return errors.New("no_new_privs is not set")
 	}
 	return nil
+}
+
+func openOOMScore() (int, error) {
+	fd, err := unix.Open("/proc/self/oom_score_adj", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == unix.EACCES {
+		return -1, nil // an executable that its user cannot read has dumps off from the start
+	}
+	return fd, err
 }
 
 // startThreads makes the runtime start n threads and keep them for later. The jail
@@ -124,7 +142,7 @@ func ready() error {
 
 // serve runs one command. It returns nil when the server has gone or the program
 // has ended, and the caller then exits, which ends everything in the box.
-func serve() error {
+func (j *jail) serve() error {
 	m, err := receive()
 	if err != nil || m == nil {
 		return err
@@ -137,7 +155,7 @@ func serve() error {
 			}
 		}
 	}()
-	pid, failed := m.start()
+	pid, failed := m.start(j.oomScore)
 	if failed != nil {
 		return report(*failed)
 	}

@@ -53,8 +53,9 @@ const (
 // Arg is the first argument of a process that must call Main.
 const Arg = "jail"
 
-// Dirs are the writable file systems of a box. READY brings a descriptor of each.
-var Dirs = [...]string{"/workspace", "/tmp", "/dev/shm", "/home/agent"}
+// Dirs are the writable file systems of a box, all of them. READY brings a descriptor
+// of each.
+var Dirs = [...]string{"/workspace", "/tmp", "/dev/shm", "/home/agent", "/run/writ"}
 
 // Namespaces are the kinds of namespace whose identity READY reports.
 var Namespaces = [...]string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"}

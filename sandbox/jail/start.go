@@ -54,8 +54,8 @@ func receive() (*message, error) {
 }
 
 // start executes the command and gives its process id, or the record that says
-// which step failed: then nothing was executed.
-func (m *message) start() (pid int, failed *Record) {
+// which step failed: then nothing was executed. oomScore is jail's.
+func (m *message) start(oomScore int) (pid int, failed *Record) {
 	cmd, err := m.read()
 	if err != nil {
 		return 0, failure(StepCommand, 0, err)
@@ -72,6 +72,7 @@ func (m *message) start() (pid int, failed *Record) {
 	if err := unix.Chdir(cmd.Dir); err != nil {
 		return 0, failure(StepDir, 0, err)
 	}
+	lower := raiseOOMScore(oomScore)
 	// Last, so that only the fork inherits them and nothing above is in their way.
 	for i, l := range cmd.Limits {
 		if err := limit(l); err != nil {
@@ -83,6 +84,7 @@ func (m *message) start() (pid int, failed *Record) {
 		Files: []uintptr{uintptr(m.stdio[0]), uintptr(m.stdio[1]), uintptr(m.stdio[2])},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
+	lower()
 	if err != nil {
 		return 0, failure(StepExec, 0, err)
 	}
@@ -90,6 +92,24 @@ func (m *message) start() (pid int, failed *Record) {
 		_ = unix.Close(fd) // else the output would not end with the program
 	}
 	return pid, nil
+}
+
+// raiseOOMScore makes us, and so what we fork, the first that the kernel kills when
+// memory runs out, until lower is called: what we forked stays first, and we are there
+// to report how it ended. The memory of a box may lie in files, and then we would be
+// the largest process. It is no wall: a program may lower its own score to where ours
+// is, and then the control group still tells what happened.
+func raiseOOMScore(fd int) (lower func()) {
+	const worst = "1000"
+	before := make([]byte, 16)
+	n, err := unix.Pread(fd, before, 0)
+	if err == nil {
+		_, err = unix.Pwrite(fd, []byte(worst), 0)
+	}
+	if err != nil {
+		return func() {}
+	}
+	return func() { _, _ = unix.Pwrite(fd, before[:n], 0) } // allowed: it is no lower than it was
 }
 
 func failure(step Step, index int, err error) *Record {
