@@ -12,12 +12,7 @@ import (
 
 // Approvals lists what who may see, newest first, and the cursor of the next page.
 func (g *Gateway) Approvals(ctx context.Context, who writ.Principal, f writ.ApprovalFilter) (list []writ.Approval, next string, err error) {
-	if who.Kind != writ.KindLocal {
-		f.Tenant = who.Tenant
-	}
-	if !who.Administers() {
-		f.Identity = writ.IdentityID(who.ID)
-	}
+	f.Tenant, f.Identity = who.Narrow(f.Tenant, f.Identity)
 	err = g.db.View(ctx, func(tx *store.Tx) error {
 		list, next, err = tx.Approvals(ctx, f)
 		return err

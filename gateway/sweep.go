@@ -23,12 +23,19 @@ const sweepPage = 100
 // Sweep settles what time and crashes leave: a task that runs under a gateway
 // that is gone ends interrupted, an approval whose time is over expires, and a
 // queued task that nobody carries is launched. first is true for the sweep before
-// anything else of this process ran: nobody carries any queued task then.
+// anything else of this process ran: nobody carries any queued task then, and what
+// it finds interrupted is recorded as a recovery.
 func (g *Gateway) Sweep(ctx context.Context, first bool) error {
 	if err := g.beat(ctx); err != nil {
 		return err
 	}
-	return errors.Join(g.interruptLost(ctx), g.expireDue(ctx), g.launchQueued(ctx, first))
+	lost, err := g.interruptLost(ctx)
+	if first && lost > 0 {
+		err = errors.Join(err, g.db.Update(ctx, func(tx *store.Tx) error {
+			return g.record(ctx, tx, writ.Event{Type: writ.EventServerRecovers, Data: writ.EventData{Count: int64(lost)}})
+		}))
+	}
+	return errors.Join(err, g.expireDue(ctx), g.launchQueued(ctx, first))
 }
 
 // Watch sweeps until ctx ends. Jobs do the same sooner; this is for what a job
@@ -57,9 +64,9 @@ func (g *Gateway) beat(ctx context.Context) error {
 // interruptLost ends the running tasks of gateways that are gone, and those of this
 // one that it does not carry: an earlier process of its name did, or it could not
 // record their outcome.
-func (g *Gateway) interruptLost(ctx context.Context) error {
+func (g *Gateway) interruptLost(ctx context.Context) (n int, err error) {
 	var lost []writ.Task
-	err := g.db.View(ctx, func(tx *store.Tx) error {
+	err = g.db.View(ctx, func(tx *store.Tx) error {
 		running, err := tx.Running(ctx, "")
 		if err != nil {
 			return err
@@ -82,7 +89,7 @@ func (g *Gateway) interruptLost(ctx context.Context) error {
 	for _, t := range lost {
 		err = errors.Join(err, g.interrupt(ctx, t))
 	}
-	return err
+	return len(lost), err
 }
 
 func (g *Gateway) interrupt(ctx context.Context, t writ.Task) error {

@@ -22,7 +22,8 @@ type Local interface {
 // Main is the life of a runner process: it serves r on a new unix socket to
 // processes of its own uid until ctx ends or stdin does, which says that the
 // parent is gone; then it ends every run, lets their results out, and returns. A
-// nil stdin never ends. Main closes r and removes the socket in any case.
+// nil stdin never ends. Main closes r in any case. The socket stays: whoever
+// started Main removes it.
 //
 // One goroutine goes on reading stdin when ctx ended first.
 func Main(ctx context.Context, socket string, stdin io.Reader, r Local) error {
@@ -75,9 +76,11 @@ func listen(socket string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	// The one who started us removes it. When that one was killed, the next runner may
+	// have put its own socket there before we are gone.
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	if err := os.Chmod(socket, 0o600); err != nil {
-		_ = ln.Close()
-		return nil, err
+		return nil, errors.Join(err, ln.Close(), os.Remove(socket))
 	}
 	return ln, nil
 }

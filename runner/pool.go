@@ -6,14 +6,19 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"writ"
 	"writ/sandbox"
 )
 
+// refillAfter is how long after a take the pool begins to make another box: first
+// the program that was started has the cores.
+const refillAfter = 25 * time.Millisecond
+
 // pool keeps boxes of one template ready. One goroutine of its own fills it; it
-// tries when the pool is made and after each take, and gives up until the next
-// take when a box cannot be made: whoever takes then finds no box, makes one
+// tries when the pool is made and a little after each take, and gives up until the
+// next take when a box cannot be made: whoever takes then finds no box, makes one
 // itself and hears why that fails.
 type pool struct {
 	provider sandbox.Provider
@@ -87,11 +92,18 @@ func (w *pool) close() {
 
 func (w *pool) fill(ctx context.Context) {
 	defer close(w.done)
-	for {
+	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+		}
+		if !first {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(refillAfter):
+			}
 		}
 		for w.lacks() && ctx.Err() == nil {
 			box, err := w.provider.Prepare(ctx, w.template)

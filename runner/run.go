@@ -64,19 +64,29 @@ func (r *Runner) admit(ctx context.Context, cmd sandbox.Command, emit func(writ.
 		r.slots.release()
 		return unstarted(r.closing, nil)
 	}
-	defer r.slots.release() // after the feed is empty: feeds are as many as slots, at most
+	var box sandbox.Box // that ran
+	defer func() {      // after the feed is empty: feeds are as many as slots, at most
+		if box == nil {
+			r.slots.release()
+			return
+		}
+		// The answer need not wait until the box's namespaces are taken apart. Its slot
+		// does, and so does Close.
+		r.runs.Go(func() {
+			r.discard(box)
+			r.slots.release()
+		})
+	}()
 	out := newFeed(emit)
 	defer out.close() // the last chunk is out before Run returns
 	cmd.Stdout, cmd.Stderr = out.stream(writ.Stdout), out.stream(writ.Stderr)
 
-	box, run, err := r.start(ctx, cmd)
+	started, run, err := r.start(ctx, cmd)
 	if err != nil {
 		return unstarted(ctx, err)
 	}
+	box = started
 	res := run.Wait()
-	if err := box.Close(); err != nil {
-		r.opt.Log.Warn("box left something behind", "err", err)
-	}
 	if res.Outcome == writ.Killed && errors.Is(context.Cause(ctx), errClosed) {
 		res.Reason = errClosed.Error()
 	}
