@@ -1,0 +1,123 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"writ"
+)
+
+// versions are the revisions of the protocol that are spoken, newest first
+// (spec/02 §2).
+var versions = []string{stateless, "2025-11-25", "2025-06-18", "2025-03-26"}
+
+// stateless is the first revision without sessions: each request brings what an
+// older client says once, in initialize.
+const stateless = "2026-07-28"
+
+// Services are the parts behind the tools. All are required.
+type Services struct {
+	Workspaces Workspaces
+}
+
+// Options are what a caller may set.
+type Options struct {
+	// Version is that of the program, as clients are told.
+	Version string
+	// StateKey seals what clients keep for the server between two requests: 32 random
+	// bytes, the same in all servers that answer on one URL. Empty means a key of this
+	// server's own.
+	StateKey []byte
+}
+
+// Server offers the tools. One Server may serve any number of connections.
+type Server struct {
+	log     *slog.Logger
+	ws      Workspaces
+	version string
+	tools   []tool
+	seal    *sealer
+
+	stopping context.Context // ends with Close, and with it every call
+	stop     context.CancelFunc
+}
+
+// New is a server over services. It logs one line per tool call to log. It panics
+// when opt.StateKey has another length than 0 or 32. The caller must call Close.
+func New(log *slog.Logger, services Services, opt Options) *Server {
+	key := opt.StateKey
+	if len(key) == 0 {
+		key = make([]byte, 32)
+		rand.Read(key)
+	}
+	s := &Server{
+		log: log, ws: services.Workspaces, version: cmp.Or(opt.Version, "dev"),
+		tools: allTools(), seal: newSealer(key),
+	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Close ends every call that is under way. Connections are the business of who
+// opened them: the context of Stdio, the Close of a Handler.
+func (s *Server) Close() { s.stop() }
+
+// identify finds who sent a request.
+type identify func(*sdk.RequestExtra) writ.Principal
+
+// connect makes the SDK's side of one connection, or of all that need not be told
+// apart. newID makes session ids; nil means the SDK's own.
+func (s *Server) connect(who identify, newID func() string) *sdk.Server {
+	srv := sdk.NewServer(&sdk.Implementation{Name: serverName, Version: s.version}, &sdk.ServerOptions{
+		Instructions:              instructions,
+		SupportedProtocolVersions: versions,
+		GetSessionID:              newID,
+		// Tools and nothing else, and the list of them does not change.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+		Logger:       slog.New(slog.DiscardHandler), // it would log what clients send
+	})
+	for _, t := range s.tools {
+		srv.AddTool(t.listing(), func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return s.call(ctx, t, who(req.Extra), req)
+		})
+	}
+	srv.AddReceivingMiddleware(s.receive)
+	return srv
+}
+
+const serverName = "writ"
+
+// receive answers what the SDK would answer otherwise than we want.
+func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch p := req.GetParams().(type) {
+		case *sdk.DiscoverParams:
+			// The SDK takes a probe for the start of a session, and would refuse the
+			// initialize of a client that goes on with an older revision.
+			return &sdk.DiscoverResult{
+				Cacheable:         sdk.Cacheable{CacheScope: "private"},
+				SupportedVersions: slices.Clone(versions),
+				Capabilities:      &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+				Instructions:      instructions,
+			}, nil
+		case *sdk.ListToolsParams:
+			// The list is one page. A cursor is not ours; the SDK would decode it.
+			if p != nil && p.Cursor != "" {
+				return nil, invalidParams("cursor: there is no such page: leave it out")
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// invalidParams is the protocol's error for a call that is not one of the tool's.
+func invalidParams(msg string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: msg}
+}

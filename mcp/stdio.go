@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"writ"
+)
+
+// Stdio serves one client, as who, that writes messages to in and reads them from out,
+// one a line. It returns nil when in ends, after the calls under way were answered, and
+// the error of ctx when that ends first. Nothing but messages is written to out.
+//
+// in is closed at the end if it is an io.Closer. A read of it that is under way and
+// that closing does not end is left behind.
+func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer, who writ.Principal) error {
+	t := &stdio{in: bufio.NewReaderSize(in, 64<<10), out: out, lines: make(chan line), closed: make(chan struct{})}
+	if c, ok := in.(io.Closer); ok {
+		t.closer = c
+	}
+	go t.read() // ends with in, or is left behind as said above
+	srv := s.connect(func(*sdk.RequestExtra) writ.Principal { return who }, nil)
+	err := srv.Run(ctx, t)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("serving mcp on streams: %w", err)
+	}
+	return nil
+}
+
+// line is one line of the client.
+type line struct {
+	data []byte
+	long bool // it had more than MaxMessageBytes, and data is nil
+	err  error
+}
+
+// stdio is the SDK's transport and connection over two streams, with the guard before
+// it. It is used for one connection.
+type stdio struct {
+	in     *bufio.Reader
+	closer io.Closer // of in; may be nil
+	lines  chan line
+
+	mu  sync.Mutex // held while a message is written
+	out io.Writer
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (t *stdio) Connect(context.Context) (sdk.Connection, error) { return t, nil }
+func (t *stdio) SessionID() string                               { return "" }
+
+// read passes on lines until in ends or the connection is closed.
+func (t *stdio) read() {
+	for {
+		l := readLine(t.in)
+		select {
+		case t.lines <- l:
+		case <-t.closed:
+			return
+		}
+		if l.err != nil {
+			return
+		}
+	}
+}
+
+// readLine reads up to the next newline, or to the end. It keeps at most
+// MaxMessageBytes of it.
+func readLine(in *bufio.Reader) line {
+	var data []byte
+	long := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if !long {
+			data = append(data, part...)
+			if len(bytes.TrimRight(data, "\r\n")) > MaxMessageBytes {
+				long, data = true, nil
+			}
+		}
+		switch {
+		case err == nil:
+			return line{data: data, long: long}
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && (long || len(data) > 0):
+			return line{data: data, long: long} // the last, without its newline
+		default:
+			return line{err: err}
+		}
+	}
+}
+
+// Read gives the SDK the next message that passes the guard. What does not is answered
+// here, and the connection goes on.
+func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		var l line
+		select {
+		case l = <-t.lines:
+		case <-t.closed:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if l.err != nil {
+			return nil, l.err
+		}
+		msg, err := t.admit(l)
+		if r, ok := errors.AsType[*rejection](err); ok {
+			if err := t.write(r.response()); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if msg != nil {
+			return msg, nil
+		}
+	}
+}
+
+// admit is the message in l, nil when there is nothing to do, or a *rejection.
+func (t *stdio) admit(l line) (jsonrpc.Message, error) {
+	if l.long {
+		return nil, &rejection{code: jsonrpc.CodeInvalidRequest, msg: fmt.Sprintf("the message has more than %d bytes", MaxMessageBytes)}
+	}
+	if len(bytes.TrimSpace(l.data)) == 0 {
+		return nil, nil
+	}
+	m, refused := inspect(l.data)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case m.notification() && !notifications[m.method]:
+		return nil, nil
+	}
+	msg, err := jsonrpc.DecodeMessage(l.data)
+	if err != nil {
+		return nil, &rejection{id: m.id, code: jsonrpc.CodeInvalidRequest, msg: "the message cannot be read"}
+	}
+	if req, ok := msg.(*jsonrpc.Request); ok && m.method == "server/discover" && m.revision >= stateless && !m.caps {
+		req.Params = withoutCapabilities(req.Params)
+	}
+	return msg, nil
+}
+
+// withoutCapabilities says for a client that it has none. A client that only probes
+// which revisions there are may leave them out.
+func withoutCapabilities(raw json.RawMessage) json.RawMessage {
+	var p map[string]json.RawMessage
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &p) != nil || json.Unmarshal(p["_meta"], &m) != nil {
+		return raw
+	}
+	m[sdk.MetaKeyClientCapabilities] = json.RawMessage("{}")
+	var err error
+	if p["_meta"], err = json.Marshal(m); err != nil {
+		return raw
+	}
+	if out, err := json.Marshal(p); err == nil {
+		return out
+	}
+	return raw
+}
+
+// Write sends a message of the SDK.
+func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	return t.write(data)
+}
+
+func (t *stdio) write(data []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, err := t.out.Write(append(data, '\n'))
+	return err
+}
+
+// Close ends Read.
+func (t *stdio) Close() error {
+	var err error
+	t.once.Do(func() {
+		close(t.closed)
+		if t.closer != nil {
+			err = t.closer.Close()
+		}
+	})
+	return err
+}
