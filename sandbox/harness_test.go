@@ -22,6 +22,10 @@ import (
 // ordinaryEnv tells a test binary that it is the second run, as an ordinary user.
 const ordinaryEnv = "WRIT_TEST_ORDINARY"
 
+// coresAllowed is whether this process may have core dumps of a byte at all: as it was
+// started, and before any provider changed it.
+var coresAllowed bool
+
 // TestMain makes the test binary what the product is: a program that is also the
 // jail of its boxes. As root it runs every test twice, the second time as an
 // ordinary user.
@@ -32,6 +36,12 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(helperEnv); name != "" {
 		os.Exit(helper(name))
 	}
+	var cores syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &cores); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	coresAllowed = cores.Max > 0
 	code := m.Run()
 	bench := flag.Lookup("test.bench")
 	if code == 0 && os.Geteuid() == 0 && bench.Value.String() == "" {

@@ -142,9 +142,15 @@ func TestGoneIsSeenAndNotAssumed(t *testing.T) {
 	}
 	_ = sleeper.Wait()
 	// A bwrap that somebody killed before the box was ready may have left anything.
-	early := &process{cmd: sleeper}
-	if err := early.confirmGone(); err == nil {
-		t.Error("nobody knows what a killed bwrap left")
+	ours, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	early := &process{cmd: sleeper, conn: ours, gone: make(chan struct{})}
+	close(early.gone)
+	if err := early.end(); err == nil || !strings.Contains(err.Error(), "may be alive") {
+		t.Errorf("nobody knows what a killed bwrap left: %v", err)
 	}
 	failed := exec.Command("/bin/false")
 	_ = failed.Run()
