@@ -107,6 +107,13 @@ func (g *Gateway) release(identity writ.IdentityID, id writ.TaskID) {
 	}
 }
 
+// Carrying is how many tasks run here or wait for a slot.
+func (g *Gateway) Carrying() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.live)
+}
+
 // carries reports whether the task is in the hands of this gateway.
 func (g *Gateway) carries(id writ.TaskID) bool {
 	g.mu.Lock()

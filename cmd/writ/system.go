@@ -215,7 +215,9 @@ func (s *system) finish(ctx context.Context, stderr io.Writer) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(runsEnd, cancel) })()
 	note := time.AfterFunc(time.Second, func() {
-		fmt.Fprintln(stderr, "writ: waiting for other tasks and requests that came to this command; interrupt it to end them")
+		if n := s.gw.Carrying(); n > 0 {
+			fmt.Fprintf(stderr, "writ: waiting for %d other task(s) that came to this command; interrupt it to end them\n", n)
+		}
 	})
 	defer note.Stop()
 	s.gw.Close(until)
