@@ -1,0 +1,328 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"writ"
+	"writ/files"
+	"writ/patch"
+)
+
+// FilesOptions are the settings of Files. Zero fields mean what their comments say.
+type FilesOptions struct {
+	// State is the folder for what must outlive the process: absolute, private to it,
+	// and beneath no workspace. It is made with mode 0700 when it is missing.
+	State string
+	Roots int // roots of workspaces kept open; 0 means 64
+	Plans int // patches planned or carried out at one time; 0 means 4
+}
+
+// What a caller gets at most, beside the limits of package files. Both fit a message of
+// the wire several times.
+const (
+	maxPageBytes = 4 << 20 // of a page's paths and lines together
+	maxDiffBytes = 2 << 20 // of a plan's diff
+)
+
+// The codes of errors (spec/02 §5.14) that are made here.
+const codeUnauthorized = "UNAUTHORIZED"
+
+// Files are the files of workspaces: what file tools and patches do, and nothing of who
+// may. It is safe for concurrent use. It must be closed.
+//
+// Each call is given the workspace, whose rules hold. A workspace in an environment that
+// is not this host is refused with kind writ.Denied and code UNAUTHORIZED (spec/02
+// §3.1). All errors that a caller can act on are *writ.Error with the codes of spec/02
+// §5.14; an error from Patch means that nothing in the workspace changed.
+type Files struct {
+	trees    *trees
+	journals *files.Journals
+	patches  *patches
+	plans    chan struct{} // holds a token for each plan: it has its files in memory
+
+	mu     sync.Mutex
+	closed bool           // guarded by mu; once true, calls only falls
+	calls  sync.WaitGroup // added to under mu while not closed
+}
+
+// OpenFiles opens the state folder and settles every patch that an earlier process has
+// left (see Recover). An error is of the state folder or of ctx.
+func OpenFiles(ctx context.Context, opt FilesOptions) (*Files, error) {
+	journals, err := files.OpenJournals(filepath.Join(opt.State, "journals"))
+	if err != nil {
+		return nil, fmt.Errorf("open files: %w", err)
+	}
+	f := &Files{
+		trees:    newTrees(max(cmp.Or(opt.Roots, 64), 1)),
+		journals: journals,
+		patches:  newPatches(journals),
+		plans:    make(chan struct{}, max(cmp.Or(opt.Plans, 4), 1)),
+	}
+	if _, err := f.patches.recover(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open files: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// Close waits for the calls under way, which it does not end, and closes all that is
+// open. Later calls are refused.
+func (f *Files) Close() error {
+	f.mu.Lock()
+	closed := f.closed
+	f.closed = true
+	f.mu.Unlock()
+	f.calls.Wait()
+	if closed {
+		return nil
+	}
+	f.trees.close()
+	return f.journals.Close()
+}
+
+// enter counts a call, which must call leave.
+func (f *Files) enter() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return &writ.Error{Kind: writ.Unavailable, Op: "open workspace", Msg: "the runner is shutting down; send the request again later"}
+	}
+	f.calls.Add(1)
+	return nil
+}
+
+func (f *Files) leave() { f.calls.Done() }
+
+// borrow lends the tree of a workspace to one call. Without an error done must be called.
+func (f *Files) borrow(w writ.Workspace) (tree *files.Tree, done func(), err error) {
+	if w.EnvironmentKind != writ.EnvironmentHost {
+		return nil, nil, &writ.Error{
+			Kind: writ.Denied, Code: codeUnauthorized, Op: "open workspace",
+			Msg: fmt.Sprintf("workspace %s is in an environment of kind %q, whose files nothing here reaches", w.ID, w.EnvironmentKind),
+		}
+	}
+	if err := f.enter(); err != nil {
+		return nil, nil, err
+	}
+	lent, err := f.trees.get(w)
+	if err != nil {
+		f.leave()
+		return nil, nil, err
+	}
+	return lent.Tree, func() { f.trees.put(lent); f.leave() }, nil
+}
+
+// Read is a window of a file (spec/02 §5.2), as files.Tree.Read.
+func (f *Files) Read(ctx context.Context, w writ.Workspace, path string, offset, limit int64) (writ.FileWindow, error) {
+	tree, done, err := f.borrow(w)
+	if err != nil {
+		return writ.FileWindow{}, err
+	}
+	defer done()
+	win, err := tree.Read(ctx, path, offset, limit)
+	if err != nil {
+		return writ.FileWindow{}, err
+	}
+	return writ.FileWindow{Path: win.Path, Version: win.Version, Offset: win.Offset, Content: win.Content, Next: win.Next}, nil
+}
+
+// Find is a page of the files that match (spec/02 §5.3), as files.Tree.Find. A page may
+// be shorter than its limit where paths are very long; Next then says where it goes on.
+func (f *Files) Find(ctx context.Context, w writ.Workspace, q writ.FileQuery) (writ.FileListing, error) {
+	tree, done, err := f.borrow(w)
+	if err != nil {
+		return writ.FileListing{}, err
+	}
+	defer done()
+	l, err := tree.Find(ctx, files.Query{Glob: q.Glob, Content: q.Content, Offset: q.Offset, Limit: q.Limit})
+	if err != nil {
+		return writ.FileListing{}, err
+	}
+	return page(q.Offset, l), nil
+}
+
+// page is a listing as far as its bytes are bounded, and at least one path of it.
+func page(offset int, l files.Listing) writ.FileListing {
+	out := writ.FileListing{Paths: l.Paths, Next: l.Next, Total: l.Total, Version: l.Version, Incomplete: l.Incomplete}
+	matches := l.Matches
+	size := 0
+	for i, path := range l.Paths {
+		lines := 0
+		size += len(path)
+		for lines < len(matches) && matches[lines].Path == path {
+			size += len(path) + len(matches[lines].Text)
+			lines++
+		}
+		if size > maxPageBytes && i > 0 {
+			out.Paths, out.Next = l.Paths[:i], offset+i
+			break
+		}
+		for _, m := range matches[:lines] {
+			out.Matches = append(out.Matches, writ.FileMatch{Path: m.Path, Line: m.Line, Text: m.Text})
+		}
+		matches = matches[lines:]
+	}
+	return out
+}
+
+// Plan says what a patch would do now, and changes nothing (spec/02 §6, steps 5 and 6).
+// Changes have the versions before and after; of no file there is none.
+func (f *Files) Plan(ctx context.Context, w writ.Workspace, req writ.PatchRequest) (writ.PatchPlan, error) {
+	tree, done, err := f.borrow(w)
+	if err != nil {
+		return writ.PatchPlan{}, err
+	}
+	defer done()
+	if err := f.turn(ctx); err != nil {
+		return writ.PatchPlan{}, err
+	}
+	defer f.over()
+	plan, err := planOf(ctx, tree, w, req)
+	if err != nil {
+		return writ.PatchPlan{}, err
+	}
+	return shown(plan), nil
+}
+
+// turn waits for room to plan a patch, which over gives back.
+func (f *Files) turn(ctx context.Context) error {
+	select {
+	case f.plans <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *Files) over() { <-f.plans }
+
+func planOf(ctx context.Context, tree *files.Tree, w writ.Workspace, req writ.PatchRequest) (files.Plan, error) {
+	p, err := patch.Parse(req.Patch, w.Root, tree.Root())
+	if err != nil {
+		return files.Plan{}, patchFault(err)
+	}
+	return tree.Plan(ctx, p, req.Expected)
+}
+
+// patchFault gives an error of package patch its code.
+func patchFault(err error) error {
+	if e, ok := errors.AsType[*patch.Error](err); ok {
+		return &writ.Error{Kind: writ.KindOf(e), Code: string(e.Code), Msg: e.Error(), Err: err}
+	}
+	return err
+}
+
+// shown is a plan as it leaves this process.
+func shown(p files.Plan) writ.PatchPlan {
+	out := writ.PatchPlan{Changes: changesOf(p.Changes), Diff: p.Diff}
+	if len(out.Diff) > maxDiffBytes {
+		out.Diff, out.Cut = string(writ.CutRune([]byte(out.Diff[:maxDiffBytes]))), true
+	}
+	return out
+}
+
+func changesOf(changes []files.Change) []writ.FileChange {
+	version := func(v string) string {
+		if v == patch.Absent {
+			return ""
+		}
+		return v
+	}
+	out := make([]writ.FileChange, len(changes))
+	for i, c := range changes {
+		out[i] = writ.FileChange{Path: c.Path, Before: version(c.Before), After: version(c.After), Kind: string(c.Kind)}
+	}
+	return out
+}
+
+// Patch carries a patch out as one transaction, as files.Tree.Apply, under the id of its
+// operation (spec/02 §6, steps 5 to 10). It does so once: a call with an id that has an
+// outcome answers that, whatever else it asks for, also after a crash, and
+// writ.PatchUnknown while that cannot be settled; one with an id that is under way waits
+// for it. Forget ends that: an id must not be used after it.
+//
+// When bound is not empty, the plan must have that digest, as writ.PatchPlan.Digest gives
+// it: else the files are no longer what somebody agreed to, and the error is of code
+// VERSION_CONFLICT.
+//
+// With CheckOnly nothing is written, no journal either: the result is writ.PatchChecked,
+// with versions before and none after. A workspace that is read-only is refused as
+// UNAUTHORIZED. Cancelling ctx ends the call with the error of ctx before the first file
+// has changed; after that it is carried to its end.
+func (f *Files) Patch(ctx context.Context, w writ.Workspace, id writ.OperationID, req writ.PatchRequest, bound writ.Digest) (writ.PatchResult, error) {
+	none := writ.PatchResult{}
+	if !writ.ValidName(string(id)) {
+		return none, &writ.Error{Kind: writ.Invalid, Op: "apply patch", Msg: fmt.Sprintf("%.80q is not the id of an operation", string(id))}
+	}
+	if err := f.enter(); err != nil {
+		return none, err
+	}
+	defer f.leave()
+	// Before anything that can fail: an error would say that nothing has changed.
+	if result, known := f.patches.outcome(ctx, id); known {
+		return result, nil
+	}
+	if w.Profile != writ.WorkspaceWrite {
+		return none, &writ.Error{Kind: writ.Denied, Code: codeUnauthorized, Op: "apply patch", Msg: fmt.Sprintf("workspace %s is read-only", w.ID)}
+	}
+	tree, done, err := f.borrow(w)
+	if err != nil {
+		return none, err
+	}
+	defer done()
+	return f.patches.once(ctx, id, tree.Root(), func() (writ.PatchResult, bool, error) {
+		if err := f.turn(ctx); err != nil {
+			return none, false, err
+		}
+		defer f.over()
+		plan, err := planOf(ctx, tree, w, req)
+		if err != nil {
+			return none, false, err
+		}
+		changes := changesOf(plan.Changes)
+		if digest := (writ.PatchPlan{Changes: changes}).Digest(); bound != "" && bound != digest {
+			return none, false, &writ.Error{
+				Kind: writ.Conflict, Code: files.CodeVersionConflict, Op: "apply patch",
+				Msg: "the files are no longer what the patch was agreed for: look at what it would do now, and ask again",
+			}
+		}
+		if req.CheckOnly {
+			for i := range changes {
+				changes[i].After = ""
+			}
+			return writ.PatchResult{Status: writ.PatchChecked, Changes: changes}, false, nil
+		}
+		outcome, err := tree.Apply(ctx, plan, f.journals, string(id))
+		if err != nil {
+			return none, false, err
+		}
+		return resultOf(plan.Changes, outcome), true, nil
+	})
+}
+
+// Recover settles the patches that a crash has interrupted, as files.Journals.Recover,
+// and answers all that have an outcome which nobody has forgotten, in the order of their
+// ids: also those that this process has carried out. One that cannot be settled yet has
+// status writ.PatchUnknown. An error is of the state folder or of ctx.
+func (f *Files) Recover(ctx context.Context) ([]writ.Settlement, error) {
+	if err := f.enter(); err != nil {
+		return nil, err
+	}
+	defer f.leave()
+	return f.patches.recover(ctx)
+}
+
+// Forget drops the outcome of a patch, once it is recorded elsewhere. An id that has
+// none is no error; one that is under way, or not settled yet, is one of kind
+// writ.Conflict.
+func (f *Files) Forget(_ context.Context, id writ.OperationID) error {
+	if err := f.enter(); err != nil {
+		return err
+	}
+	defer f.leave()
+	return f.patches.forget(id)
+}
