@@ -38,7 +38,9 @@ var layers = map[string]string{
 	"sandbox/jail": "", // runs as pid 1 of a box: what it links is what an escape could use
 	"sandbox":      ". sandbox/jail",
 
-	"runner": ". lang sandbox",
+	"files": ". patch", // what is beneath a workspace's root
+
+	"runner": ". lang sandbox files patch",
 	"remote": ". auth", // auth: peer credentials of the socket
 
 	// The one path. It takes the store as it is: one Store with two engines behind
@@ -46,11 +48,14 @@ var layers = map[string]string{
 	"gateway": ". policy approval audit store lang",
 	"task":    ". audit gateway store",
 	"admin":   ". audit auth gateway store",
-	"doctor":  ". lang", // of the host; the sandbox it tries is passed in
+	// files: the form of path rules. What is beneath a root it leaves to the runner.
+	"workspace": ". files",
+	"doctor":    ". lang", // of the host; the sandbox it tries is passed in
 
 	// Adapters: decode, call once, encode.
 	"rest":   ".",
 	"client": ".",
+	"mcp":    ".",
 
 	"cmd/writ":         "*", // wiring: anything but testkit
 	"internal/testkit": "*", // imported by tests alone
@@ -74,10 +79,10 @@ var meets = map[string]string{
 var owners = map[string]string{
 	"unsafe":                "sandbox sandbox/jail",
 	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals
-	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth",
-	"os/exec":               "sandbox remote doctor bench internal/testkit", // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
+	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files",           // files: openat2 and renameat2, which os.Root does not offer
+	"os/exec":               "sandbox remote doctor bench internal/testkit",     // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
 	"database/sql":          "store",
-	"net/http":              "rest client cmd/writ internal/testkit",
+	"net/http":              "rest client mcp cmd/writ internal/testkit",
 	"testing":               "internal/testkit",
 	"C":                     "", // the product is built without cgo
 	"encoding/gob":          "", // a format with behaviour

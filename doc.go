@@ -7,6 +7,8 @@
 //
 //   - lang says how a language becomes a command line.
 //   - patch reads V4A patches and computes in memory what they change.
+//   - files is what is beneath a workspace's root: it reads and finds files, and
+//     carries a patch out as one transaction.
 //   - policy decides, from Cedar files and identities: allow, hold or deny.
 //   - approval is the state machine of a held request; audit is the Merkle log
 //     of what happened; auth turns keys and sockets into principals.

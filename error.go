@@ -43,6 +43,9 @@ func (k Kind) String() string {
 // wrong, where, and what to do. Err is for the operator and never leaves.
 type Error struct {
 	Kind Kind
+	// Code is the contract's own word for the failure (spec/02 §5.14), where the
+	// contract of the caller has one: "PATH_ESCAPE". Else empty.
+	Code string
 	Op   string // what was being done: "create task"
 	Msg  string
 	Err  error
@@ -67,6 +70,14 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return Internal
+}
+
+// CodeOf is the Code of the first *Error in err's chain, or empty.
+func CodeOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
 }
 
 // Message is what a client may be told about err: the Msg of the first *Error in
