@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"writ"
-	"writ/patch"
 )
 
 // Both ways to replace a file: by exchange, and where a file system has none.
