@@ -78,9 +78,9 @@ var meets = map[string]string{
 // them. Tests are free, but for what nobody owns.
 var owners = map[string]string{
 	"unsafe":                "sandbox sandbox/jail",
-	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals
-	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files",           // files: openat2 and renameat2, which os.Root does not offer
-	"os/exec":               "sandbox remote doctor bench internal/testkit",     // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
+	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ internal/testkit", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals; testkit: pipes in workspaces
+	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files",                            // files: openat2 and renameat2, which os.Root does not offer
+	"os/exec":               "sandbox remote doctor bench internal/testkit",                      // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
 	"database/sql":          "store",
 	"net/http":              "rest client mcp cmd/writ internal/testkit",
 	"testing":               "internal/testkit",

@@ -67,29 +67,41 @@ func (c *Client) Close() error { return c.conn.Close() }
 // Probe is the runner's Probe. When the runner cannot be reached the error is of
 // kind writ.Unavailable.
 func (c *Client) Probe(ctx context.Context) (writ.Enforcement, error) {
-	return call[writ.Enforcement](ctx, c, methodProbe)
+	return call[writ.Enforcement](ctx, c, methodProbe, &empty{})
 }
 
 // Languages is the runner's Languages. When the runner cannot be reached the error
 // is of kind writ.Unavailable.
 func (c *Client) Languages(ctx context.Context) ([]writ.LanguageStatus, error) {
-	return call[[]writ.LanguageStatus](ctx, c, methodLanguages)
+	return call[[]writ.LanguageStatus](ctx, c, methodLanguages, &empty{})
 }
 
-func call[T any](ctx context.Context, c *Client, method string, opts ...grpc.CallOption) (T, error) {
-	var out, none T
+// call is a method with one request and one answer.
+func call[T any](ctx context.Context, c *Client, method string, req any, opts ...grpc.CallOption) (T, error) {
+	out, lost, err := invoke[T](ctx, c, method, req, opts...)
+	if lost != nil {
+		return out, unreachable(method, lost)
+	}
+	return out, err
+}
+
+// invoke is call, with the transport's own error apart from those of the runner and of
+// ctx.
+func invoke[T any](ctx context.Context, c *Client, method string, req any, opts ...grpc.CallOption) (out T, lost, err error) {
+	var none T
 	var trailer metadata.MD
-	err := c.conn.Invoke(ctx, "/"+service+"/"+method, &empty{}, &out, append(opts, grpc.Trailer(&trailer))...)
+	err = c.conn.Invoke(ctx, "/"+service+"/"+method, req, &out, append(opts, grpc.Trailer(&trailer))...)
 	if err == nil {
-		return out, nil
+		return out, nil, nil
 	}
-	if given := fromStatus(method, err, trailer); given != nil {
-		return none, given
+	given := fromStatus(method, err, trailer)
+	switch {
+	case ctx.Err() != nil && (given == nil || given.Kind == writ.Internal): // that may be what the runner says, too
+		return none, nil, fmt.Errorf("call %s of the runner: %w", method, ctx.Err())
+	case given != nil:
+		return none, nil, given
 	}
-	if ctx.Err() != nil {
-		return none, fmt.Errorf("call %s of the runner: %w", method, ctx.Err())
-	}
-	return none, unreachable(method, err)
+	return none, err, nil
 }
 
 // Run is the runner's Run, never repeated. Beside its outcomes there is one more:

@@ -2,9 +2,10 @@
 // a server, a client, and the start of a runner as a child.
 //
 // It promises that a call means what it means on a runner in the same process,
-// with one answer more: when contact is lost after a run may have begun, its
-// outcome is writ.Interrupted. No call is ever repeated. It refuses to know what a
-// run is made of; its messages carry the types of package writ as they are.
+// with one answer more: when contact is lost after a run or a patch may have begun,
+// its outcome is writ.Interrupted, or writ.PatchUnknown. No call is ever repeated.
+// It refuses to know what a run or a patch is made of; its messages carry the types
+// of package writ as they are.
 //
 // # The wire
 //
@@ -18,6 +19,16 @@
 //	Languages  {}        array of writ.LanguageStatus
 //	Run        stream    stream
 //
+//	FilesRead     {"workspace": writ.Workspace, "path": string,
+//	               "offset": bytes, "limit": bytes}              writ.FileWindow
+//	FilesFind     {"workspace": …, "query": writ.FileQuery}      writ.FileListing
+//	FilesPlan     {"workspace": …, "request": writ.PatchRequest} writ.PatchPlan
+//	FilesPatch    {"workspace": …, "operation_id": string,
+//	               "request": writ.PatchRequest,
+//	               "bound": writ.Digest, or none}                writ.PatchResult
+//	FilesRecover  {}                                             array of writ.Settlement
+//	FilesForget   {"operation_id": string}                       {}
+//
 // Run, from the gateway:
 //
 //	first   {"run": {"id": string, "digest": writ.Digest, "spec": writ.RunSpec}}
@@ -30,11 +41,14 @@
 //
 // An error in place of the last message has a gRPC status: the code says its kind,
 // by the table in errors.go, the message is for the client, and the trailer
-// "writ-answer: 1" says that the runner itself gave it. Such an error means that
-// no code was executed. A status without that trailer comes from the transport: it
-// says nothing about the run.
+// "writ-answer: 1" says that the runner itself gave it; the trailer "writ-code" is
+// writ.Error.Code, if there is one. Such an error means that no code was executed
+// and no file changed. A status without writ-answer comes from the transport: it
+// says nothing about the run or the patch. Other methods answer errors in the same
+// way.
 //
-// The end of the connection cancels all runs that were begun on it.
+// The end of the connection cancels all runs that were begun on it, and patches that
+// have not changed a file yet.
 //
 // # Processes
 //

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"regexp"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -13,6 +14,12 @@ import (
 // answerTrailer marks a status that the runner gave, apart from those that a
 // transport makes up.
 const answerTrailer = "writ-answer"
+
+// codeTrailer carries an error's Code, if it has one.
+const codeTrailer = "writ-code"
+
+// codePattern is what a Code looks like.
+var codePattern = regexp.MustCompile(`^[A-Z][A-Z_]{0,63}$`)
 
 // maxMessageBytes bounds an error's text: it travels as a header.
 const maxMessageBytes = 8 << 10
@@ -61,7 +68,11 @@ func toStatus(err error) (metadata.MD, error) {
 	if len(text) > maxMessageBytes {
 		text = string(writ.CutRune([]byte(text[:maxMessageBytes]))) + "..."
 	}
-	return metadata.Pairs(answerTrailer, "1"), status.Error(codeOf(kind), text)
+	trailer := metadata.Pairs(answerTrailer, "1")
+	if code := writ.CodeOf(err); codePattern.MatchString(code) {
+		trailer.Set(codeTrailer, code)
+	}
+	return trailer, status.Error(codeOf(kind), text)
 }
 
 // fromStatus is the error that the runner gave, or nil when err comes from the
@@ -71,9 +82,14 @@ func fromStatus(op string, err error, trailer metadata.MD) *writ.Error {
 		return nil
 	}
 	s := status.Convert(err)
-	kind := kindOf(s.Code())
-	if kind == writ.Internal {
-		return &writ.Error{Kind: kind, Op: op, Err: errors.New(s.Message())}
+	e := &writ.Error{Kind: kindOf(s.Code()), Op: op}
+	if codes := trailer.Get(codeTrailer); len(codes) == 1 && codePattern.MatchString(codes[0]) {
+		e.Code = codes[0]
 	}
-	return &writ.Error{Kind: kind, Op: op, Msg: s.Message()}
+	if e.Kind == writ.Internal {
+		e.Err = errors.New(s.Message())
+	} else {
+		e.Msg = s.Message()
+	}
+	return e
 }

@@ -43,6 +43,12 @@ func socketDir(t *testing.T) string {
 // serve serves r to uid and returns a client of it, and what ends the server.
 func serve(t *testing.T, r Runner, uid uint32) (c *Client, stop func()) {
 	t.Helper()
+	return serveFiles(t, r, nil, uid)
+}
+
+// serveFiles is serve, with files.
+func serveFiles(t *testing.T, r Runner, files Files, uid uint32) (c *Client, stop func()) {
+	t.Helper()
 	socket := filepath.Join(socketDir(t), "s")
 	ln, err := net.Listen("unix", socket)
 	if err != nil {
@@ -50,7 +56,7 @@ func serve(t *testing.T, r Runner, uid uint32) (c *Client, stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, ln, r, uid) }()
+	go func() { served <- Serve(ctx, ln, r, files, uid) }()
 	c, err = Dial(socket)
 	if err != nil {
 		t.Fatal(err)

@@ -19,14 +19,15 @@ type Local interface {
 	Close(ctx context.Context) error
 }
 
-// Main is the life of a runner process: it serves r on a new unix socket to
-// processes of its own uid until ctx ends or stdin does, which says that the
-// parent is gone; then it ends every run, lets their results out, and returns. A
-// nil stdin never ends. Main closes r in any case. The socket stays: whoever
-// started Main removes it.
+// Main is the life of a runner process: it serves r, and f if that is not nil, on a
+// new unix socket to processes of its own uid until ctx ends or stdin does, which says
+// that the parent is gone; then it ends every run, lets their results out, and
+// returns. A nil stdin never ends. Main closes r in any case; f is the caller's to
+// close, and no call to it is under way any more. The socket stays: whoever started
+// Main removes it.
 //
 // One goroutine goes on reading stdin when ctx ended first.
-func Main(ctx context.Context, socket string, stdin io.Reader, r Local) error {
+func Main(ctx context.Context, socket string, stdin io.Reader, r Local, f Files) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ln, err := listen(socket)
@@ -43,7 +44,7 @@ func Main(ctx context.Context, socket string, stdin io.Reader, r Local) error {
 	serving, stopServing := context.WithCancel(context.Background())
 	defer stopServing()
 	served := make(chan error, 1)
-	go func() { served <- Serve(serving, ln, r, uint32(os.Getuid())) }()
+	go func() { served <- Serve(serving, ln, r, f, uint32(os.Getuid())) }()
 	select {
 	case err := <-served:
 		return errors.Join(err, shut(r))

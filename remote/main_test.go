@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -47,6 +48,7 @@ func runnerProcess(args []string) error {
 	socket := flags.String("socket", "", "")
 	bwrap := flags.String("bwrap", "", "")
 	mode := flags.String("mode", "", "")
+	state := flags.String("state", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -59,17 +61,30 @@ func runnerProcess(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if *state != "" { // files alone, which need no sandbox
+		files, err := runner.OpenFiles(ctx, runner.FilesOptions{State: *state})
+		if err != nil {
+			return err
+		}
+		return errors.Join(Main(ctx, *socket, os.Stdin, idle{}, files), files.Close())
+	}
 	p, err := sandbox.New(sandbox.Options{Bwrap: *bwrap})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "runner is up")
-	err = Main(ctx, *socket, os.Stdin, runner.New(p, runner.Options{Slots: 4}))
+	err = Main(ctx, *socket, os.Stdin, runner.New(p, runner.Options{Slots: 4}), nil)
 	if err := p.Close(); err != nil {
 		return err
 	}
 	return err
 }
+
+// idle is a runner that runs nothing.
+type idle struct{ fake }
+
+func (idle) Probe(context.Context) (writ.Enforcement, error) { return writ.Enforcement{}, nil }
+func (idle) Close(context.Context) error                     { return nil }
 
 // gatewayProcess starts a runner, a run in it, says the runner's pid and waits to
 // be killed.

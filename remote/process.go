@@ -121,7 +121,7 @@ func (p *Process) await(ctx context.Context) error {
 	defer cancel()
 	answered := make(chan error, 1)
 	go func() { // ends with cancel, if not before
-		_, err := call[writ.Enforcement](ctx, p.client, methodProbe, grpc.WaitForReady(true))
+		_, err := call[writ.Enforcement](ctx, p.client, methodProbe, &empty{}, grpc.WaitForReady(true))
 		answered <- err
 	}()
 	select {

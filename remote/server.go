@@ -17,11 +17,14 @@ import (
 // drainWait is how long calls under way may take to end once a server stops.
 const drainWait = 2 * time.Second
 
-// Serve answers calls to r on ln, a unix listener, from processes of uid. It owns
-// ln. When ctx ends it takes no more calls, gives those under way two seconds to
+// Serve answers calls to r and to f on ln, a unix listener, from processes of uid. It
+// owns ln. A nil f refuses every call to files. When ctx ends it takes no more calls, gives those under way two seconds to
 // end, cancels the rest, waits for all of them and returns nil; any other return
 // is an error.
-func Serve(ctx context.Context, ln net.Listener, r Runner, uid uint32) error {
+func Serve(ctx context.Context, ln net.Listener, r Runner, f Files, uid uint32) error {
+	if f == nil {
+		f = noFiles{}
+	}
 	srv := grpc.NewServer(
 		grpc.ForceServerCodec(codec{}),
 		grpc.MaxRecvMsgSize(MaxMessage),
@@ -30,7 +33,7 @@ func Serve(ctx context.Context, ln net.Listener, r Runner, uid uint32) error {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
 	)
-	srv.RegisterService(description(), r)
+	srv.RegisterService(description(), served{r, f})
 
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(ownListener{ln, uid}) }() // ends with Stop
@@ -57,23 +60,28 @@ func description() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: service,
 		HandlerType: (*Runner)(nil),
-		Methods: []grpc.MethodDesc{
-			{MethodName: methodProbe, Handler: unary(Runner.Probe)},
-			{MethodName: methodLanguages, Handler: unary(Runner.Languages)},
-		},
+		Methods: append([]grpc.MethodDesc{
+			{MethodName: methodProbe, Handler: unary(func(s served, ctx context.Context, _ *empty) (writ.Enforcement, error) {
+				return s.Probe(ctx)
+			})},
+			{MethodName: methodLanguages, Handler: unary(func(s served, ctx context.Context, _ *empty) ([]writ.LanguageStatus, error) {
+				return s.Languages(ctx)
+			})},
+		}, fileMethods()...),
 		Streams: []grpc.StreamDesc{
 			{StreamName: methodRun, Handler: serveRun, ServerStreams: true, ClientStreams: true},
 		},
 	}
 }
 
-// unary is the handler of a method without a request.
-func unary[T any](call func(Runner, context.Context) (T, error)) grpc.MethodHandler {
+// unary is the handler of a method with one request and one answer.
+func unary[Req, T any](call func(served, context.Context, *Req) (T, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		if err := decode(&empty{}); err != nil {
+		var req Req
+		if err := decode(&req); err != nil {
 			return nil, err
 		}
-		out, err := call(srv.(Runner), ctx)
+		out, err := call(srv.(served), ctx, &req)
 		if err != nil {
 			trailer, st := toStatus(err)
 			if err := grpc.SetTrailer(ctx, trailer); err != nil {
@@ -108,7 +116,7 @@ func serveRun(srv any, stream grpc.ServerStream) error {
 	emit := func(c writ.Chunk) {
 		_ = stream.SendMsg(&reply{Chunk: &c}) // fails only with the connection, which ends ctx
 	}
-	res, err := srv.(Runner).Run(ctx, first.Run.ID, first.Run.Spec, first.Run.Digest, emit)
+	res, err := srv.(served).Run(ctx, first.Run.ID, first.Run.Spec, first.Run.Digest, emit)
 	if err != nil {
 		trailer, st := toStatus(err)
 		stream.SetTrailer(trailer)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"writ"
 )
@@ -33,7 +34,7 @@ const (
 // The root is canonical. An error is of kind writ.Denied for a folder that would give
 // away more than somebody's work: "/", a home folder itself or one over it, a system
 // folder, and one that overlaps a private one. It is of kind writ.NotFound when nothing
-// is there, and of kind writ.Invalid when it is no folder.
+// is there, and of kind writ.Invalid when it is no folder or its path is not UTF-8.
 func Folder(dir, home string, private ...string) (writ.Workspace, error) {
 	none := writ.Workspace{}
 	fail := func(kind writ.Kind, format string, args ...any) (writ.Workspace, error) {
@@ -49,6 +50,9 @@ func Folder(dir, home string, private ...string) (writ.Workspace, error) {
 	}
 	if err != nil {
 		return none, fmt.Errorf("offer folder: %w", err)
+	}
+	if !utf8.ValidString(real) {
+		return fail(writ.Invalid, "the path %q is not UTF-8: rename the folder", real)
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return fail(writ.Invalid, "%s is not a folder", real)

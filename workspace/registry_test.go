@@ -134,6 +134,10 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	bad := filepath.Join(home, "\xff")
+	if err := os.Mkdir(bad, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -156,7 +160,7 @@ func TestFolder(t *testing.T) {
 	for folder, want := range map[string]writ.Kind{
 		"/": writ.Denied, "/etc": writ.Denied, "/usr/share": writ.Denied, "/bin": writ.Denied, "/tmp": writ.Denied, "/home": writ.Denied, "/proc/self": writ.Denied, "/dev": writ.Denied, "/var/lib": writ.Denied,
 		home: writ.Denied, dir: writ.Denied, data: writ.Denied, filepath.Join(dir, "tohome"): writ.Denied, filepath.Join(dir, "toroot"): writ.Denied, filepath.Join(dir, "toetc"): writ.Denied,
-		file: writ.Invalid, filepath.Join(dir, "none"): writ.NotFound,
+		file: writ.Invalid, bad: writ.Invalid, filepath.Join(dir, "none"): writ.NotFound,
 	} {
 		if w, err := Folder(folder, home, data); writ.KindOf(err) != want || w.ID != "" {
 			t.Errorf("%s: kind %v, want %v: %v", folder, writ.KindOf(err), want, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,6 +27,7 @@ type runnerCmd struct {
 	Bwrap     string        `help:"Path of bwrap."`
 	Limits    string        `help:"Default limits, as JSON."`
 	Strict    bool          `help:"Refuse to run when a layer is missing."`
+	State     string        `help:"Private folder of what must outlive the process; without one no workspace is served."`
 }
 
 func limitsFlag(l writ.Limits) string {
@@ -37,12 +39,21 @@ func limitsFlag(l writ.Limits) string {
 }
 
 // Run serves until the parent is gone: its end of stdin closes with it.
-func (r *runnerCmd) Run(ctx context.Context, e env) error {
+func (r *runnerCmd) Run(ctx context.Context, e env) (failed error) {
 	var limits writ.Limits
 	if err := json.Unmarshal([]byte(r.Limits), &limits); err != nil {
 		return fmt.Errorf("--limits: %w", err)
 	}
 	log := slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	var files remote.Files
+	if r.State != "" {
+		f, err := runner.OpenFiles(ctx, runner.FilesOptions{State: r.State})
+		if err != nil {
+			return err
+		}
+		defer func() { failed = errors.Join(failed, f.Close()) }() // after Main: no call is under way then
+		files = f
+	}
 	provider, err := sandbox.New(sandbox.Options{Bwrap: r.Bwrap, UIDBase: r.UIDBase, Strict: r.Strict})
 	if err != nil {
 		return err
@@ -50,5 +61,5 @@ func (r *runnerCmd) Run(ctx context.Context, e env) error {
 	run := runner.New(provider, runner.Options{
 		Slots: r.Slots, Queue: r.Queue, QueueWait: r.QueueWait, Warm: r.Warm, Limits: limits, Log: log,
 	})
-	return remote.Main(ctx, r.Socket, os.Stdin, run)
+	return remote.Main(ctx, r.Socket, os.Stdin, run, files)
 }

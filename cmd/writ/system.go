@@ -227,11 +227,16 @@ func (s *system) finish(ctx context.Context, stderr io.Writer) {
 
 // startRunner starts the runner as a child that holds no key and no database.
 func startRunner(ctx context.Context, e env, dir string, cfg config.Config) (*remote.Process, error) {
+	dir, err := filepath.Abs(dir) // the runner works elsewhere
+	if err != nil {
+		return nil, err
+	}
 	r := cfg.Runner
 	args := []string{
 		"--slots", strconv.Itoa(r.Slots), "--queue", strconv.Itoa(r.Queue), "--queue-wait", r.QueueWait.String(),
 		"--warm", strconv.Itoa(r.Warm), "--uid-base", strconv.Itoa(r.UIDBase), "--bwrap", r.Bwrap,
 		"--limits", limitsFlag(cfg.Limits.Default), fmt.Sprintf("--strict=%t", r.Strict),
+		"--state", filepath.Join(dir, "state"),
 	}
 	return remote.Start(ctx, e.exe, dir, args, e.stderr)
 }
