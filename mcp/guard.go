@@ -34,6 +34,7 @@ type message struct {
 	revision string // params._meta: the protocol revision, of requests that stand alone
 	caps     bool   // params._meta has the client's capabilities
 	asks     bool   // params.capabilities: the client can ask its user
+	listens  bool   // params._meta: the client wants to hear of the call while it runs
 }
 
 // notification reports whether the message gets no answer.
@@ -222,6 +223,8 @@ func (g *guard) note(in place, name string, kind jsontext.Kind) {
 		g.stateKind = kind
 	case in == meta && name == sdk.MetaKeyClientCapabilities:
 		g.m.caps = kind == jsontext.KindBeginObject
+	case in == meta && (name == "progressToken" || name == sdk.MetaKeyLogLevel):
+		g.m.listens = true
 	case in == capabilities && name == "elicitation":
 		g.m.asks = kind == jsontext.KindBeginObject
 	}

@@ -48,10 +48,11 @@ type Handler struct {
 	opt      HTTPOptions
 	sessions *sessions
 
-	alone  http.Handler // requests that stand alone
-	json   http.Handler // sessions of which each answer is one JSON value
-	stream http.Handler // sessions whose answers are streams of events
-	shared *sdk.Server  // of requests that open no session
+	// Requests that stand alone, and sessions; of each those whose answer is one JSON
+	// value, and those whose answer is a stream of events.
+	alone, aloneStream http.Handler
+	json, stream       http.Handler
+	shared             *sdk.Server // of requests that open no session
 }
 
 // HTTP is the endpoint for bearers of keys that auth knows. The caller serves it with
@@ -64,12 +65,13 @@ func (s *Server) HTTP(auth Authenticator, opt HTTPOptions) *Handler {
 		// Its rule would be in the way of hosts that are known, and lets others through.
 		DisableLocalhostProtection: true,
 	}
-	alone, whole := common, common
-	alone.Stateless, alone.JSONResponse, alone.PropagateRequestCancellation = true, true, true
-	whole.JSONResponse = true
-	h.alone = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return h.shared }, &alone)
-	h.json = sdk.NewStreamableHTTPHandler(h.sdkServer, &whole)
-	h.stream = sdk.NewStreamableHTTPHandler(h.sdkServer, &common)
+	handler := func(alone, whole bool) http.Handler {
+		opt := common
+		opt.Stateless, opt.PropagateRequestCancellation, opt.JSONResponse = alone, alone, whole
+		return sdk.NewStreamableHTTPHandler(h.sdkServer, &opt)
+	}
+	h.alone, h.aloneStream = handler(true, true), handler(true, false)
+	h.json, h.stream = handler(false, true), handler(false, false)
 	return h
 }
 

@@ -321,6 +321,18 @@ func TestAnswers_AreJSONUnlessTheClientAsks(t *testing.T) {
 	}
 }
 
+// TestAnswersAlone_AreJSONUnlessTheClientListens: as in sessions.
+func TestAnswersAlone_AreJSONUnlessTheClientListens(t *testing.T) {
+	w := newWeb(t, newServer(t, newDesk(writ.ApprovalsOff))).with("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read")
+	for more, want := range map[string]string{"": "application/json", `,"progressToken":1`: "text/event-stream", `,"io.modelcontextprotocol/logLevel":"info"`: "text/event-stream"} {
+		res, body := w.do(http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read","arguments":{"workspace_id":"main","path":"ok.txt"},"_meta":{`+
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`+more+`}}}`)
+		if got := res.Header.Get("Content-Type"); got != want || !strings.Contains(body, "hello") {
+			t.Errorf("with %q: %s %s", more, got, body)
+		}
+	}
+}
+
 // TestSessions_AreBounded: for each principal. What is ended makes room.
 func TestSessions_AreBounded(t *testing.T) {
 	w := newWeb(t, newServer(t, newDesk(writ.ApprovalsOff)))

@@ -21,7 +21,11 @@ func (h *Handler) route(w *recorder, r *http.Request, m message, who writ.Princi
 			w.WriteHeader(http.StatusAccepted)
 			return nil
 		}
-		h.pass(h.alone, w, r, who)
+		next := h.alone
+		if m.listens {
+			next = h.aloneStream
+		}
+		h.pass(next, w, r, who)
 		return nil
 	}
 	if begins && id == "" {
