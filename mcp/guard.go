@@ -27,6 +27,10 @@ const (
 	maxSmall = 64 << 10
 )
 
+// metaLogLevel is in params._meta when the client wants log messages of a call. The
+// SDK's name for it is deprecated together with what it stands for.
+const metaLogLevel = "io.modelcontextprotocol/logLevel"
+
 // message is what the guard saw of one JSON-RPC message.
 type message struct {
 	id       []byte // as JSON; nil when there is none
@@ -223,7 +227,7 @@ func (g *guard) note(in place, name string, kind jsontext.Kind) {
 		g.stateKind = kind
 	case in == meta && name == sdk.MetaKeyClientCapabilities:
 		g.m.caps = kind == jsontext.KindBeginObject
-	case in == meta && (name == "progressToken" || name == sdk.MetaKeyLogLevel):
+	case in == meta && (name == "progressToken" || name == metaLogLevel):
 		g.m.listens = true
 	case in == capabilities && name == "elicitation":
 		g.m.asks = kind == jsontext.KindBeginObject
