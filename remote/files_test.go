@@ -36,18 +36,6 @@ func TestFilesOverTheWire(t *testing.T) {
 	})
 }
 
-// And as a process of its own, which the next one follows.
-func TestFilesOfAProcess(t *testing.T) {
-	testkit.Files(t, func(t *testing.T, opt runner.FilesOptions) (testkit.AnyFiles, func()) {
-		p := startProcess(t, "--state", opt.State)
-		return p.Client().Files(), func() {
-			if err := p.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
 // fakeFiles is Files of functions; those that are nil refuse.
 type fakeFiles struct {
 	noFiles
