@@ -44,13 +44,24 @@ func TestLoadOfSixteenClients(t *testing.T) {
 				t.Fatalf("%+v, %v", task, err)
 			}
 		}
+		var all sync.WaitGroup
+		for range clients { // the store's readers are opened as they are needed, and kept
+			all.Go(func() {
+				for range 20 {
+					if _, _, err := c.Tasks(t.Context(), writ.TaskFilter{}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
 	}
 	fewRuns("first")
 	idle := goroutines(t, s)
 	s.start()
 	s.ready()
 	fewRuns("second")
-	before := held(t, s, h)
+	before := heldAtRest(t, s, h)
 
 	var refused atomic.Int64
 	var all sync.WaitGroup
@@ -99,6 +110,24 @@ func TestLoadOfSixteenClients(t *testing.T) {
 		t.Errorf("the server has %d goroutines after the load, and had %d after %d runs", n, idle, few)
 	}
 	h.died(t)
+}
+
+// heldAtRest is held once it does not change any more: a runner makes boxes ready, and
+// takes those that ran apart, a little after the answers.
+func heldAtRest(t testing.TB, s *server, h *host) [2]int {
+	t.Helper()
+	last, same := held(t, s, h), 0
+	testkit.Eventually(t, "the descriptors of server and runner stay as they are", func() bool {
+		pause(t.Context(), 100*time.Millisecond)
+		now := held(t, s, h)
+		if now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+		return same >= 10
+	})
+	return last
 }
 
 // held is how many descriptors the server and its runner have.
