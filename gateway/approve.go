@@ -22,15 +22,24 @@ func (g *Gateway) Approvals(ctx context.Context, who writ.Principal, f writ.Appr
 
 // Approval is one approval with exactly what will run. NotFound when there is
 // none that who may see.
-func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.ApprovalID) (v writ.ApprovalView, err error) {
-	var t writ.Task
-	var spec writ.RunSpec
-	deleted := false // what would have run
-	if v.Approval, err = g.visibleApproval(ctx, who, id); err != nil {
+func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.ApprovalView, error) {
+	a, err := g.visibleApproval(ctx, who, id)
+	if err != nil {
 		return writ.ApprovalView{}, err
 	}
-	err = g.db.View(ctx, func(tx *store.Tx) error {
-		if t, err = tx.Task(ctx, v.Task); err != nil {
+	return g.show(ctx, a)
+}
+
+// show is a with the text for its approver, which is empty when what would have run
+// was deleted.
+func (g *Gateway) show(ctx context.Context, a writ.Approval) (writ.ApprovalView, error) {
+	v := writ.ApprovalView{Approval: a}
+	var t writ.Task
+	var spec writ.RunSpec
+	deleted := false
+	err := g.db.View(ctx, func(tx *store.Tx) error {
+		var err error
+		if t, err = tx.Task(ctx, a.Task); err != nil {
 			return err
 		}
 		spec, err = getSpec(ctx, tx, t)
@@ -45,7 +54,7 @@ func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.Appr
 	if deleted {
 		return v, nil
 	}
-	v.Text = approval.Render(t, spec, v.Approval)
+	v.Text = approval.Render(t, spec, a)
 	v.Shown = writ.DigestOf([]byte(v.Text))
 	return v, nil
 }
@@ -71,17 +80,20 @@ func (g *Gateway) visibleApproval(ctx context.Context, who writ.Principal, id wr
 // Errors: Denied when who may not decide it; Conflict when it is decided, expired,
 // or not what who was shown; Invalid without a reason that is asked for.
 func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.ApprovalID, v writ.VoteRequest) (writ.Approval, error) {
-	if err := g.mayVote(ctx, who, id); err != nil {
+	a, err := g.visibleApproval(ctx, who, id)
+	if err == nil {
+		err = approval.Eligible(a, who) // before anything is rendered
+	}
+	if err != nil {
 		return writ.Approval{}, g.refuseVote(ctx, who, id, err)
 	}
 	// Rendered before the transaction, since large code takes a while. What is shown
 	// rests on nothing that can change while the approval waits.
-	seen, err := g.Approval(ctx, who, id)
+	seen, err := g.show(ctx, a)
 	if err != nil {
 		return writ.Approval{}, err
 	}
 	var t writ.Task
-	var a writ.Approval
 	err = g.db.Update(ctx, func(tx *store.Tx) error {
 		if a, err = tx.Approval(ctx, id); err != nil {
 			return err
@@ -102,15 +114,6 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 		g.launch(t.ID, t.Identity)
 	}
 	return a, nil
-}
-
-// mayVote asks before anything is rendered whether who may decide it at all.
-func (g *Gateway) mayVote(ctx context.Context, who writ.Principal, id writ.ApprovalID) error {
-	a, err := g.visibleApproval(ctx, who, id)
-	if err != nil {
-		return err
-	}
-	return approval.Eligible(a, who)
 }
 
 // settleVote stores a vote and what follows from it.

@@ -7,9 +7,6 @@ import (
 	"writ"
 )
 
-// maxChunk is the most that one chunk carries (writ.Chunk).
-const maxChunk = 32 << 10
-
 // feed carries a run's output to emit without ever blocking the program that
 // writes it. What waits in it is bounded by what a run may keep of its two
 // streams, which the sandbox enforces.
@@ -57,11 +54,11 @@ func (f *feed) add(s writ.Stream, p []byte) {
 	}
 	for len(p) > 0 {
 		last := len(f.queue) - 1
-		if last < 0 || f.queue[last].Stream != s || len(f.queue[last].Data) == maxChunk {
+		if last < 0 || f.queue[last].Stream != s || len(f.queue[last].Data) == writ.MaxChunkBytes {
 			f.queue = append(f.queue, writ.Chunk{Stream: s})
 			last++
 		}
-		n := min(len(p), maxChunk-len(f.queue[last].Data))
+		n := min(len(p), writ.MaxChunkBytes-len(f.queue[last].Data))
 		f.queue[last].Data = append(f.queue[last].Data, p[:n]...)
 		p = p[n:]
 	}

@@ -24,7 +24,7 @@ func TestFeedKeepsOrderAndBounds(t *testing.T) {
 			_, _ = errs.Write([]byte("e"))
 		}
 	}
-	big := []byte(strings.Repeat("x", 3*maxChunk+1))
+	big := []byte(strings.Repeat("x", 3*writ.MaxChunkBytes+1))
 	_, _ = out.Write(big)
 	want.Write(big)
 	f.close()
@@ -34,7 +34,7 @@ func TestFeedKeepsOrderAndBounds(t *testing.T) {
 		t.Error("emit was called after close")
 	}
 	for i, c := range got.chunks {
-		if len(c.Data) == 0 || len(c.Data) > maxChunk {
+		if len(c.Data) == 0 || len(c.Data) > writ.MaxChunkBytes {
 			t.Errorf("chunk %d has %d bytes", i, len(c.Data))
 		}
 	}

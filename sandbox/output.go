@@ -7,9 +7,6 @@ import (
 	"writ"
 )
 
-// chunkBytes is the most that a writer gets at once (writ.Chunk).
-const chunkBytes = 32 << 10
-
 // drain reads one output of a program until its end, keeps a prefix and counts the
 // rest, so that no program ever waits for us and none can fill our memory.
 type drain struct {
@@ -35,7 +32,7 @@ func newDrain(to io.Writer, limit int64) (d *drain, theirs *os.File, err error) 
 func (d *drain) run() {
 	defer close(d.done)
 	defer d.from.Close()
-	buf := make([]byte, chunkBytes)
+	buf := make([]byte, writ.MaxChunkBytes) // the most that a writer gets at once
 	for {
 		n, err := d.from.Read(buf)
 		d.total += int64(n)

@@ -64,7 +64,7 @@ func TestScenario17_RS08_HundredMegabytesOfOutput(t *testing.T) {
 	cmd.Stdout = writerFunc(func(p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(p) > chunkBytes {
+		if len(p) > writ.MaxChunkBytes {
 			t.Errorf("a chunk of %d bytes", len(p))
 		}
 		return streamed.Write(p)

@@ -37,33 +37,16 @@ func (tx *Tx) Approval(ctx context.Context, id writ.ApprovalID) (writ.Approval, 
 
 // Approvals lists approvals, newest first, page by page as Tasks does.
 func (tx *Tx) Approvals(ctx context.Context, f writ.ApprovalFilter) (as []writ.Approval, next string, err error) {
-	var c conditions
-	c.equal("tenant", string(f.Tenant))
-	c.equal("identity", string(f.Identity))
-	in(&c, "state", f.States)
-	tail, size, err := newestFirst(&c, f.Page)
-	if err != nil {
-		return nil, "", err
-	}
-	as, err = all(ctx, tx, "approvals", approvalColumns+tail, scanApproval, c.args...)
-	if err != nil {
-		return nil, "", err
-	}
-	as, next = cut(as, size, func(a writ.Approval) cursor { return cursorOf(a.Created, string(a.ID)) })
-	return as, next, nil
+	return page(ctx, tx, "approvals", approvalColumns, narrowed(f.Tenant, f.Identity, f.States), f.Page, scanApproval,
+		func(a writ.Approval) cursor { return cursorOf(a.Created, string(a.ID)) })
 }
 
 // UpdateApproval replaces the stored approval by a if its stored state is one of
 // from, and reports whether it did. Its task, tenant, identity and creation are
 // not changed. Leaving a terminal state is an error.
 func (tx *Tx) UpdateApproval(ctx context.Context, a writ.Approval, from ...writ.ApprovalState) (bool, error) {
-	for _, s := range from {
-		if s.Terminal() && s != a.State {
-			return false, fmt.Errorf("update approval %s: one that is %s never becomes %s", a.ID, s, a.State)
-		}
-	}
-	if len(from) == 0 {
-		return false, fmt.Errorf("update approval %s: no state to update from", a.ID)
+	if err := checkStep("approval", string(a.ID), a.State, from); err != nil {
+		return false, err
 	}
 	doc, err := approvalDoc(a)
 	if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -75,4 +76,46 @@ func cut[T any](rows []T, size int, at func(T) cursor) ([]T, string) {
 	}
 	rows = rows[:size]
 	return rows, at(rows[size-1]).String()
+}
+
+// narrowed are the conditions of a list that is narrowed to a tenant, an identity and
+// states; what is empty does not narrow.
+func narrowed[S ~string](tenant writ.Tenant, identity writ.IdentityID, states []S) *conditions {
+	var c conditions
+	c.equal("tenant", string(tenant))
+	c.equal("identity", string(identity))
+	in(&c, "state", states)
+	return &c
+}
+
+// page reads one page of the rows beneath the conditions, newest first, and the
+// cursor of the next.
+func page[T any](ctx context.Context, tx *Tx, what, columns string, c *conditions, p writ.Page, scan func(scanner) (T, error), at func(T) cursor) ([]T, string, error) {
+	tail, size, err := newestFirst(c, p)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, err := all(ctx, tx, what, columns+tail, scan, c.args...)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, next := cut(rows, size, at)
+	return rows, next, nil
+}
+
+// checkStep refuses a compare-and-set that names no state to leave, or that would
+// leave a terminal one.
+func checkStep[S interface {
+	~string
+	Terminal() bool
+}](what, id string, to S, from []S) error {
+	for _, s := range from {
+		if s.Terminal() && s != to {
+			return fmt.Errorf("update %s %s: one that is %s never becomes %s", what, id, s, to)
+		}
+	}
+	if len(from) == 0 {
+		return fmt.Errorf("update %s %s: no state to update from", what, id)
+	}
+	return nil
 }

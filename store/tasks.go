@@ -45,33 +45,16 @@ func (tx *Tx) TaskByKey(ctx context.Context, tenant writ.Tenant, identity writ.I
 // on the last. A cursor that is not ours, or a limit out of bounds, is Invalid.
 // Tasks that are added between two pages change neither.
 func (tx *Tx) Tasks(ctx context.Context, f writ.TaskFilter) (tasks []writ.Task, next string, err error) {
-	var c conditions
-	c.equal("tenant", string(f.Tenant))
-	c.equal("identity", string(f.Identity))
-	in(&c, "state", f.States)
-	tail, size, err := newestFirst(&c, f.Page)
-	if err != nil {
-		return nil, "", err
-	}
-	tasks, err = all(ctx, tx, "tasks", taskColumns+tail, scanTask, c.args...)
-	if err != nil {
-		return nil, "", err
-	}
-	tasks, next = cut(tasks, size, func(t writ.Task) cursor { return cursorOf(t.Created, string(t.ID)) })
-	return tasks, next, nil
+	return page(ctx, tx, "tasks", taskColumns, narrowed(f.Tenant, f.Identity, f.States), f.Page, scanTask,
+		func(t writ.Task) cursor { return cursorOf(t.Created, string(t.ID)) })
 }
 
 // UpdateTask replaces the stored task by t if its stored state is one of from, and
 // reports whether it did. What identifies a task (tenant, identity, key, request
 // digest, creation) is not changed. Leaving a terminal state is an error.
 func (tx *Tx) UpdateTask(ctx context.Context, t writ.Task, from ...writ.TaskState) (bool, error) {
-	for _, s := range from {
-		if s.Terminal() && s != t.State {
-			return false, fmt.Errorf("update task %s: a task that is %s never becomes %s", t.ID, s, t.State)
-		}
-	}
-	if len(from) == 0 {
-		return false, fmt.Errorf("update task %s: no state to update from", t.ID)
+	if err := checkStep("task", string(t.ID), t.State, from); err != nil {
+		return false, err
 	}
 	doc, err := taskDoc(t)
 	if err != nil {
