@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ"
+	"writ/internal/testkit"
 	"writ/lang"
 )
 
@@ -348,10 +349,7 @@ func TestLocal(t *testing.T) {
 		}
 	}
 	if bwrap == "" {
-		if slices.Contains(strings.Split(os.Getenv("WRIT_REQUIRE"), ","), "bwrap") {
-			t.Fatal("bwrap is required and not on PATH")
-		}
-		t.Skip("bwrap is not on PATH")
+		testkit.Missing(t, "bwrap", "bwrap is not on PATH")
 	}
 	h := Local("", t.TempDir(), func(ctx context.Context) (writ.Enforcement, error) {
 		_, err := output(ctx, bwrap, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true")

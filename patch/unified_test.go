@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"writ/internal/testkit"
 	"writ/patch"
 )
 
@@ -53,10 +54,7 @@ func TestUnified(t *testing.T) {
 func TestUnifiedSaysAllThatGitNeeds(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		if slices.Contains(strings.Split(os.Getenv("WRIT_REQUIRE"), ","), "git") {
-			t.Fatal("git is required and not there")
-		}
-		t.Skip("git is not installed")
+		testkit.Missing(t, "git", "git is not installed")
 	}
 	before, text := everything()
 	after, changes, err := compute(before, text)

@@ -13,7 +13,7 @@ cgroups() {
 }
 
 if [ -z "${WRIT_REQUIRE+set}" ]; then
-	WRIT_REQUIRE=bwrap,userns,python,node,postgres
+	WRIT_REQUIRE=bwrap,userns,python,node,postgres,git
 	if cgroups; then
 		WRIT_REQUIRE+=,cgroup
 	fi
