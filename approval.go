@@ -2,19 +2,20 @@ package writ
 
 import "time"
 
-// ApprovalState is where an approval stands. Granted approvals move on to
-// consumed as the run they were given for starts.
+// ApprovalState is where an approval stands. The approval of a run is queued as it is
+// granted, and consumed as the run starts. That of a patch stays granted until somebody
+// resumes it, and is consumed as the patch's outcome is recorded (spec/02 §9.1).
 type ApprovalState string
 
 const (
 	ApprovalPending   ApprovalState = "pending"
-	ApprovalGranted   ApprovalState = "granted"  // enough grants; only seen inside the transaction of the last one
-	ApprovalQueued    ApprovalState = "queued"   // its task waits to start
-	ApprovalResuming  ApprovalState = "resuming" // its task was claimed and is decided again
-	ApprovalConsumed  ApprovalState = "consumed" // one grant, one run: that run's intent is recorded
+	ApprovalGranted   ApprovalState = "granted"  // enough grants
+	ApprovalQueued    ApprovalState = "queued"   // what was held waits to start; nothing of it has happened
+	ApprovalResuming  ApprovalState = "resuming" // of a run: it is claimed and decided again; of a patch: its intent is recorded
+	ApprovalConsumed  ApprovalState = "consumed" // one grant, one run or one patch
 	ApprovalDenied    ApprovalState = "denied"
 	ApprovalExpired   ApprovalState = "expired"
-	ApprovalCancelled ApprovalState = "cancelled" // its task ended, or what it covers moved
+	ApprovalCancelled ApprovalState = "cancelled" // what was held will not happen, or what it covers moved
 )
 
 // ApprovalStates lists every state, for tables that must cover them all.
@@ -35,17 +36,21 @@ func (s ApprovalState) Terminal() bool {
 // Approval is one held request and its votes.
 type Approval struct {
 	ID        ApprovalID    `json:"id"`
-	Task      TaskID        `json:"task"`
+	Action    Action        `json:"action"`         // what is held: ActionRun or ActionPatch
+	Task      TaskID        `json:"task,omitempty"` // of a run
 	Tenant    Tenant        `json:"tenant"`
-	Identity  IdentityID    `json:"identity"`
+	Identity  IdentityID    `json:"identity"` // empty when the owner of the data folder asked for a patch
 	Requester Ref           `json:"requester"`
 	State     ApprovalState `json:"state"`
 	Reason    string        `json:"reason"` // why it is held
 	Rules     []Rule        `json:"rules"`  // that held it
 	Need      Need          `json:"need"`
-	// Spec is the digest of the run's spec, Policy the version of the policy set.
-	// Digest binds both to the task and its requester: what runs is what was
-	// approved (design.md §1).
+	// Patch is set when Action is ActionPatch.
+	Patch *HeldPatch `json:"patch,omitempty"`
+	// Spec is the digest of the run's spec, or the fingerprint of the patch's request;
+	// Policy is the version of the policy set. Digest binds both to the task, or to the
+	// workspace and its files, and to the requester: what runs is what was approved
+	// (design.md §1).
 	Spec   Digest `json:"spec"`
 	Policy Digest `json:"policy"`
 	Digest Digest `json:"digest"`
@@ -55,6 +60,24 @@ type Approval struct {
 	Created  time.Time  `json:"created"`
 	Expires  time.Time  `json:"expires"`
 	Decided  *time.Time `json:"decided,omitempty"`
+	// Request names what is held, by whom it was asked for and under which key: of two
+	// approvals with the same one, at most one is not terminal. Empty for runs, whose
+	// tasks are told apart. It is nobody else's business.
+	Request Digest `json:"-"`
+}
+
+// HeldPatch is what of a patch its approval keeps for good. The patch itself, and the
+// diff, are deleted once the approval is terminal.
+type HeldPatch struct {
+	Workspace WorkspaceID `json:"workspace"`
+	Root      string      `json:"root"` // that the workspace had: another one is not what was approved
+	// Mode says who decides: with ApprovalsConfirm the requester may, too.
+	Mode ApprovalMode `json:"mode"`
+	Key  string       `json:"key,omitempty"`
+	// Plan is PatchPlan.Digest: what each file was, and what it would be.
+	Plan Digest `json:"plan"`
+	// Operation is the patch that was carried out, once it has begun.
+	Operation OperationID `json:"operation,omitempty"`
 }
 
 // Verdict is what an approver says.

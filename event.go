@@ -23,6 +23,14 @@ const (
 	EventBodiesDeleted     EventType = "task.bodies_deleted"
 )
 
+// The events of a workspace's tools.
+const (
+	EventWorkspaceRead    EventType = "workspace.read"    // files were read or listed
+	EventWorkspaceRefused EventType = "workspace.refused" // a request was turned down: denied or malformed
+	EventPatchStarted     EventType = "patch.started"     // the decision and the intent: durable before any file changes
+	EventPatchFinished    EventType = "patch.finished"    // what the runner reported, or what a crash was settled to
+)
+
 // The events of the server.
 const (
 	EventAuthRefused      EventType = "auth.refused"
@@ -41,6 +49,7 @@ var EventTypes = []EventType{
 	EventApprovalRequested, EventApprovalVoted, EventApprovalDecided,
 	EventTaskQueued, EventAgentStarted, EventToolInvoked, EventToolResult,
 	EventAgentFinished, EventTaskCancelled, EventBodiesDeleted,
+	EventWorkspaceRead, EventWorkspaceRefused, EventPatchStarted, EventPatchFinished,
 	EventAuthRefused, EventKeyCreated, EventKeyRevoked, EventOperatorAdded, EventOperatorDisabled,
 	EventPolicyLoaded, EventServerStarted, EventServerRecovers,
 }
@@ -94,6 +103,16 @@ type EventData struct {
 	CPUMS     int64        `json:"cpu_ms,omitempty"`
 	PeakBytes int64        `json:"peak_bytes,omitempty"`
 	Sandbox   *Enforcement `json:"sandbox,omitempty"`
+
+	Workspace WorkspaceID  `json:"workspace,omitempty"`
+	Action    Action       `json:"action,omitempty"`
+	Operation OperationID  `json:"operation,omitempty"`
+	Undoes    OperationID  `json:"undoes,omitempty"`
+	Plan      Digest       `json:"plan,omitempty"`  // HeldPatch.Plan
+	Paths     []string     `json:"paths,omitempty"` // that were read, or were to be
+	Patch     PatchStatus  `json:"patch,omitempty"`
+	ErrorCode string       `json:"error_code,omitempty"` // of a rejected patch or a refused request, spec/02 §5.14
+	Changes   []FileChange `json:"changes,omitempty"`
 
 	Subject string `json:"subject,omitempty"` // of key and operator events: whose
 	Count   int64  `json:"count,omitempty"`

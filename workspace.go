@@ -149,6 +149,7 @@ type FileListing struct {
 	Total      int         `json:"total"` // matches that this call saw
 	Version    string      `json:"version"`
 	Incomplete bool        `json:"incomplete"`
+	Skipped    int         `json:"skipped,omitempty"` // files that a query's content was not looked for in: too large, or not text
 	Matches    []FileMatch `json:"matches,omitempty"`
 }
 
@@ -159,10 +160,14 @@ type FileMatch struct {
 	Text string `json:"text"`
 }
 
-// PatchRequest is one V4A patch for one workspace (spec/02 §5.4).
+// PatchRequest is one V4A patch for one workspace (spec/02 §5.4), or the reverse of
+// one that was applied.
 type PatchRequest struct {
-	Workspace WorkspaceID       `json:"workspace_id"`
-	Patch     string            `json:"patch"`
+	Workspace WorkspaceID `json:"workspace_id"`
+	Patch     string      `json:"patch"`
+	// Undo names an applied operation whose changes are to be taken back. Patch and
+	// Expected are empty then: the files must be as that operation left them.
+	Undo      OperationID       `json:"undo,omitempty"`
 	Expected  map[string]string `json:"expected_versions"`
 	CheckOnly bool              `json:"check_only"`
 	// Key makes the request idempotent. It is not part of what is done.
@@ -239,8 +244,11 @@ type Operation struct {
 	ID          OperationID `json:"id"`
 	Key         string      `json:"key,omitempty"`
 	Workspace   WorkspaceID `json:"workspace"`
+	Root        string      `json:"root"` // that the workspace had
 	Tenant      Tenant      `json:"tenant"`
 	By          Ref         `json:"by"`
+	CheckOnly   bool        `json:"check_only,omitempty"`
+	Undoes      OperationID `json:"undoes,omitempty"`
 	Fingerprint Digest      `json:"fingerprint"`
 	Approval    ApprovalID  `json:"approval,omitempty"`
 	Result      PatchResult `json:"result"`            // its Status is PatchUnknown until the operation is finished
@@ -248,7 +256,21 @@ type Operation struct {
 	Message     string      `json:"message,omitempty"` // of the same
 	Created     time.Time   `json:"created"`
 	Finished    *time.Time  `json:"finished,omitempty"`
+
+	// Owner is the gateway that carries it out. It is nobody else's business.
+	Owner string `json:"-"`
 }
+
+// OperationFilter narrows a list of operations. Zero fields do not narrow.
+type OperationFilter struct {
+	Tenant    Tenant
+	By        Ref // who asked for them
+	Workspace WorkspaceID
+	Page      Page
+}
+
+// NewApprovalID makes the id of a patch's approval, in the form of spec/02 §1.1.
+func NewApprovalID() ApprovalID { return ApprovalID("appr-" + uuid4()) }
 
 // NewOperationID makes the id of an operation, in the form of spec/02 §1.1.
 func NewOperationID() OperationID { return OperationID("op-" + uuid4()) }
