@@ -132,7 +132,7 @@ func (b *backend) DeleteBodies(_ context.Context, who writ.Principal, id writ.Ta
 }
 
 func (b *backend) Approvals(_ context.Context, who writ.Principal, f writ.ApprovalFilter) ([]writ.Approval, string, error) {
-	return []writ.Approval{someApproval()}, "", b.called("Approvals", who, f)
+	return []writ.Approval{someApproval(), someHeldPatch()}, "", b.called("Approvals", who, f)
 }
 
 func (b *backend) Approval(_ context.Context, who writ.Principal, id writ.ApprovalID) (writ.ApprovalView, error) {

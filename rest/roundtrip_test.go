@@ -66,7 +66,7 @@ func roundTrips() []roundTrip {
 		{"Approvals", func(ctx context.Context, c *client.Client) (any, error) {
 			l, next, err := c.Approvals(ctx, writ.ApprovalFilter{Identity: "coder", States: approvals.States})
 			return list{l, next}, err
-		}, []any{approvals}, list{[]writ.Approval{someApproval()}, ""}},
+		}, []any{approvals}, list{[]writ.Approval{someApproval(), someHeldPatch()}, ""}},
 		{"Approval", func(ctx context.Context, c *client.Client) (any, error) { return c.Approval(ctx, "appr_1") },
 			[]any{writ.ApprovalID("appr_1")}, writ.ApprovalView{Approval: someApproval(), Text: "print(1)", Shown: digest("text")}},
 		{"Vote", func(ctx context.Context, c *client.Client) (any, error) { return c.Vote(ctx, "appr_1", vote) },

@@ -60,9 +60,25 @@ func someNeed() writ.Need { return writ.Need{Grants: 2, Reason: true, Roles: []s
 
 func someApproval() writ.Approval {
 	return writ.Approval{
-		ID: "appr_1", Task: "task_1", Tenant: "default", Identity: "coder", Requester: agent().Ref(), State: writ.ApprovalPending,
+		ID: "appr_1", Action: writ.ActionRun, Task: "task_1", Tenant: "default", Identity: "coder", Requester: agent().Ref(), State: writ.ApprovalPending,
 		Reason: "shell is reviewed", Rules: someRules(), Need: someNeed(), Spec: digest("spec"), Policy: digest("policy"),
 		Digest: digest("all"), Votes: someVotes(), Replaces: "appr_0", Created: noon(), Expires: noon(), Decided: ptr(noon()),
+	}
+}
+
+func someHeldPatch() writ.Approval {
+	a := someApproval()
+	a.ID, a.Action, a.Task = "appr-2", writ.ActionPatch, ""
+	a.Patch = &writ.HeldPatch{
+		Workspace: "site", Root: "/srv/site", Mode: writ.ApprovalsReview, Key: "k", Plan: digest("plan"), Operation: "op-1",
+	}
+	return a
+}
+
+func someChanges() []writ.FileChange {
+	return []writ.FileChange{
+		{Path: "a.txt", Before: "absent", After: "sha256:" + string(digest("a")), Kind: "add"},
+		{Path: "b.txt", Kind: "update"},
 	}
 }
 
@@ -79,6 +95,13 @@ func someEvents() []writ.Event {
 				Need: ptr(someNeed()), Status: writ.ApprovalQueued, Votes: someVotes(), Binds: digest("all"),
 				Outcome: writ.Failed, Started: ptr(true), ExitCode: ptr(3), Signal: "SIGTERM", Stdout: facts, Stderr: facts,
 				WallMS: 12, CPUMS: 3, PeakBytes: 1 << 40, Sandbox: ptr(someEnforcement()), Subject: "ada", Count: 2,
+			},
+		},
+		{
+			Seq: 2, Time: noon(), Type: writ.EventPatchFinished, Tenant: "default", Approval: "appr-2", Actor: agent().Ref(),
+			Data: writ.EventData{
+				Workspace: "site", Action: writ.ActionPatch, Operation: "op-2", Undoes: "op-1", Plan: digest("plan"), Paths: []string{"a.txt"},
+				Patch: writ.PatchRejected, ErrorCode: "VERSION_CONFLICT", Changes: someChanges(),
 			},
 		},
 	}
