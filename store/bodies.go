@@ -37,3 +37,38 @@ func (tx *Tx) Body(ctx context.Context, task writ.TaskID, name string) ([]byte, 
 func (tx *Tx) DeleteBodies(ctx context.Context, task writ.TaskID) (int64, error) {
 	return tx.exec(ctx, "delete bodies", `DELETE FROM bodies WHERE task = $1`, string(task))
 }
+
+// The names of an approval's bodies.
+const (
+	BodyPatch   = "patch"   // what was sent
+	BodyPlan    = "plan"    // what it would do, with the diff
+	BodyOutcome = "outcome" // what was answered when it was carried out
+)
+
+// PutApprovalBody stores data as the named body of an approval that is stored, in
+// place of what was there.
+func (tx *Tx) PutApprovalBody(ctx context.Context, id writ.ApprovalID, name string, data []byte) error {
+	if data == nil {
+		data = []byte{} // empty, not NULL
+	}
+	_, err := tx.exec(ctx, "store approval body", `
+		INSERT INTO approval_bodies (approval, name, data) VALUES ($1, $2, $3)
+		ON CONFLICT (approval, name) DO UPDATE SET data = excluded.data`, string(id), name, data)
+	return err
+}
+
+// ApprovalBody reads the named body of an approval. It is NotFound when it was never
+// stored or was deleted.
+func (tx *Tx) ApprovalBody(ctx context.Context, id writ.ApprovalID, name string) ([]byte, error) {
+	return one(ctx, tx, "approval body", `SELECT data FROM approval_bodies WHERE approval = $1 AND name = $2`,
+		func(row scanner) (data []byte, err error) { return data, row.Scan(&data) }, string(id), name)
+}
+
+// DeleteApprovalBodies deletes the named bodies of an approval, or all of them when no
+// name is given, and returns how many there were.
+func (tx *Tx) DeleteApprovalBodies(ctx context.Context, id writ.ApprovalID, names ...string) (int64, error) {
+	var c conditions
+	c.terms = append(c.terms, "approval = "+c.arg(string(id)))
+	in(&c, "name", names)
+	return tx.exec(ctx, "delete approval bodies", `DELETE FROM approval_bodies`+c.where(), c.args...)
+}

@@ -157,6 +157,14 @@ func (c *conditions) where() string {
 	return " WHERE " + strings.Join(c.terms, " AND ")
 }
 
+// nullText is s, or NULL when it is empty.
+func nullText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -143,7 +143,7 @@ func leases(t *testing.T, s storeSuite) {
 
 func newApproval(task writ.Task, state writ.ApprovalState) writ.Approval {
 	return writ.Approval{
-		ID: writ.ApprovalID(writ.NewID("appr")), Task: task.ID, Tenant: task.Tenant, Identity: task.Identity,
+		ID: writ.ApprovalID(writ.NewID("appr")), Action: writ.ActionRun, Task: task.ID, Tenant: task.Tenant, Identity: task.Identity,
 		Requester: task.Requester, State: state, Need: writ.Need{Grants: 2}, Created: epoch, Expires: epoch.Add(time.Hour),
 	}
 }
