@@ -76,6 +76,25 @@ func (r VoteRequest) Validate() error {
 	return errors.Join(append(errs, validReason(r.Reason))...)
 }
 
+// UndoRequest asks for an applied operation to be taken back. That is an operation
+// too: it is decided, held and recorded as a patch is.
+type UndoRequest struct {
+	CheckOnly bool `json:"check_only,omitempty"` // change nothing, and say what would change
+	// Key makes the request idempotent, as that of a PatchRequest.
+	Key string `json:"key,omitempty"`
+}
+
+// MaxOperationKeyBytes bounds the key of an UndoRequest.
+const MaxOperationKeyBytes = 1000
+
+// Validate reports every fault of the request at once.
+func (r UndoRequest) Validate() error {
+	if len(r.Key) > MaxOperationKeyBytes || !utf8.ValidString(r.Key) || strings.IndexByte(r.Key, 0) >= 0 {
+		return fmt.Errorf("key: want UTF-8 text of at most %d bytes", MaxOperationKeyBytes)
+	}
+	return nil
+}
+
 // VerifyRequest asks for a verification of the audit log.
 type VerifyRequest struct {
 	// Anchors are signed checkpoints that the caller kept: the log must contain

@@ -86,7 +86,7 @@ type Workspace struct {
 	Tenant          Tenant          `json:"tenant"`
 	Root            string          `json:"root"` // absolute
 	Profile         Profile         `json:"profile"`
-	Environment     string          `json:"environment"` // its name; never shown to clients
+	Environment     string          `json:"environment"` // its name; no tool takes or shows it
 	EnvironmentKind EnvironmentKind `json:"environment_kind"`
 	Network         NetworkPolicy   `json:"network"`
 	Approvals       ApprovalMode    `json:"approvals"`

@@ -160,20 +160,31 @@ func failure(op string, resp *http.Response) error {
 		return e
 	}
 	var p problem
-	if json.Unmarshal(b, &p) == nil {
-		p.fill(e)
+	if json.Unmarshal(b, &p) != nil {
+		return e
+	}
+	p.fill(e)
+	switch {
+	case p.Approval != "":
+		return &writ.Held{Approval: p.Approval, Err: e}
+	case p.Operation != "":
+		return &writ.OperationError{Operation: p.Operation, Err: e}
 	}
 	return e
 }
 
 // problem is the part of an error on the wire (RFC 9457) that a client uses.
 type problem struct {
-	Detail string `json:"detail"`
-	Kind   string `json:"kind"`
+	Detail    string           `json:"detail"`
+	Kind      string           `json:"kind"`
+	Code      string           `json:"code"`
+	Approval  writ.ApprovalID  `json:"approval_id"`
+	Operation writ.OperationID `json:"operation_id"`
 }
 
 // fill puts what p says into e.
 func (p problem) fill(e *writ.Error) {
+	e.Code = p.Code
 	for _, k := range writ.Kinds {
 		if k.String() == p.Kind {
 			e.Kind = k

@@ -143,6 +143,27 @@ func (b *backend) Vote(_ context.Context, who writ.Principal, id writ.ApprovalID
 	return someApproval(), b.called("Vote", who, id, v)
 }
 
+func (b *backend) Workspaces(who writ.Principal) []writ.Workspace {
+	_ = b.called("Workspaces", who)
+	return someWorkspaces()
+}
+
+func (b *backend) Operations(_ context.Context, who writ.Principal, f writ.OperationFilter) ([]writ.Operation, string, error) {
+	return someOperations(), "more", b.called("Operations", who, f)
+}
+
+func (b *backend) Operation(_ context.Context, who writ.Principal, id writ.OperationID, key string) (writ.Operation, error) {
+	return someOperation(), b.called("Operation", who, id, key)
+}
+
+func (b *backend) Undo(_ context.Context, who writ.Principal, id writ.OperationID, req writ.UndoRequest) (writ.Operation, error) {
+	return someOperation(), b.called("Undo", who, id, req)
+}
+
+func (b *backend) Resume(_ context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error) {
+	return someHeldPatch(), someOperation(), b.called("Resume", who, id)
+}
+
 func (b *backend) Events(_ context.Context, who writ.Principal, f writ.EventFilter) ([]writ.Event, bool, error) {
 	return someEvents(), true, b.called("Events", who, f)
 }

@@ -171,6 +171,12 @@ func (d *door) logRequest(r *http.Request, rec *recorder, err error, took time.D
 	if err != nil {
 		kind := writ.KindOf(err)
 		attrs = append(attrs, slog.String("kind", kind.String()))
+		p := problemOf(err)
+		for _, attr := range [][2]string{{"code", p.Code}, {"approval", string(p.Approval)}, {"operation", string(p.Operation)}} {
+			if attr[1] != "" {
+				attrs = append(attrs, slog.String(attr[0], attr[1]))
+			}
+		}
 		if r.Context().Err() != nil {
 			attrs = append(attrs, slog.Bool("client_gone", true))
 		} else if errors.Is(err, errStopping) {

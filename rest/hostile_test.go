@@ -121,6 +121,7 @@ func TestOtherBodies(t *testing.T) {
 	s := start(t, time.Minute)
 	for _, path := range []string{
 		"/v1/policy/explain", "/v1/tasks/task_1/cancel", "/v1/approvals/appr_1/vote", "/v1/audit/verify", "/v1/keys", "/v1/operators",
+		"/v1/operations/op-1/undo",
 	} {
 		for _, body := range []string{`null`, `[]`, `{"x":1}`, `{"reason":"a","reason":"b"}`, `{"Verdict":"deny"}`, `{} {}`, `{"reason":null}`} {
 			a := s.send(t, "POST", path, body)
@@ -144,6 +145,14 @@ func TestOtherBodies(t *testing.T) {
 		fmt.Sprintf(`{"verdict":"deny","reason":"%2001d"}`, 0): "2000",
 	} {
 		wantProblem(t, s.send(t, "POST", "/v1/approvals/appr_1/vote", body), 400, words)
+	}
+	for body, words := range map[string]string{
+		`{"check_only":"yes"}`: "/check_only",
+		`{"key":"\u0000"}`:     "key",
+		`{"undo":"op-2"}`:      "/undo",
+		`{"key":"` + strings.Repeat("k", writ.MaxOperationKeyBytes+1) + `"}`: "1000",
+	} {
+		wantProblem(t, s.send(t, "POST", "/v1/operations/op-1/undo", body), 400, words)
 	}
 	wantProblem(t, s.send(t, "POST", "/v1/keys", `{"kind":"local","subject":"a/b"}`), 400, "kind", "subject")
 	wantProblem(t, s.send(t, "POST", "/v1/keys", `{"kind":"agent","subject":"a","expires":"tomorrow"}`), 400, "/expires")
@@ -210,6 +219,11 @@ func TestQueries(t *testing.T) {
 		"/v1/tasks/task_1/wait?timeout_ms=99999999999999999999": "whole number",
 		"/v1/tasks/task_1/output?stream=stdin":                  "none of stdout, stderr",
 		"/v1/approvals?state=held":                              "none of pending",
+		"/v1/operations?by=coder":                               "kind:id",
+		"/v1/operations?by=agent:":                              "kind:id",
+		"/v1/operations?tenant=other":                           `"tenant" is not known`,
+		"/v1/operations?workspace=a&workspace=b":                "given 2 times",
+		"/v1/operations?limit=501":                              "from 1 to 500",
 		"/v1/audit/events?after=-2":                             "from -1",
 		"/v1/audit/events?type=x":                               "none of task.refused",
 		"/v1/audit/export?format=xml":                           "none of jsonl, cloudevents",
@@ -225,7 +239,7 @@ func TestCP13_PathsInIDs(t *testing.T) {
 	for _, path := range []string{
 		"/v1/tasks/..%2f..%2fetc", "/v1/tasks/%2e%2e", "/v1/tasks/a%00b", "/v1/tasks/a%2fb/spec", "/v1/tasks/.hidden",
 		"/v1/tasks/" + strings.Repeat("a", 65), "/v1/tasks/a%20b", "/v1/tasks/../keys", "//v1/tasks", "/v1/tasks/", "/v1//tasks",
-		"/v1/audit/proof/-1", "/v1/audit/proof/1.5", "/v1/audit/proof/9223372036854775808", "/v2/tasks", "/", "/debug/pprof/", "/metrics",
+		"/v1/operations/..", "/v1/operations/a%2fb", "/v1/audit/proof/-1", "/v1/audit/proof/1.5", "/v1/audit/proof/9223372036854775808", "/v2/tasks", "/", "/debug/pprof/", "/metrics",
 	} {
 		wantProblem(t, s.send(t, "GET", path, ""), 404, "there is nothing at")
 	}
@@ -240,7 +254,7 @@ func TestWrongMethod(t *testing.T) {
 		t.Errorf("Allow %q", got)
 	}
 	// CP-12: reading never changes anything.
-	for _, path := range []string{"/v1/tasks/task_1/cancel", "/v1/approvals/appr_1/vote", "/v1/tasks/task_1/bodies"} {
+	for _, path := range []string{"/v1/tasks/task_1/cancel", "/v1/approvals/appr_1/vote", "/v1/tasks/task_1/bodies", "/v1/approvals/appr-2/resume", "/v1/operations/op-1/undo"} {
 		wantProblem(t, s.send(t, "GET", path, ""), 405)
 	}
 	s.wantCalls(t)

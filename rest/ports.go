@@ -50,6 +50,24 @@ type Approvals interface {
 	Vote(ctx context.Context, who writ.Principal, id writ.ApprovalID, v writ.VoteRequest) (writ.Approval, error)
 }
 
+// Workspaces are the registered roots, and the ledger of what was done to them.
+type Workspaces interface {
+	// Workspaces are those that who may see, by id.
+	Workspaces(who writ.Principal) []writ.Workspace
+	// Operations answers one page, newest first, and the cursor of the next, empty
+	// after the last.
+	Operations(ctx context.Context, who writ.Principal, f writ.OperationFilter) ([]writ.Operation, string, error)
+	// Operation is one row of the ledger, by id or, when that is empty, by key.
+	Operation(ctx context.Context, who writ.Principal, id writ.OperationID, key string) (writ.Operation, error)
+	// Undo takes back what an applied operation did, as an operation of its own, which
+	// is the answer. A held request is an error with a *writ.Held in its chain; an error
+	// after the new operation is in the ledger has a *writ.OperationError in its chain.
+	Undo(ctx context.Context, who writ.Principal, id writ.OperationID, req writ.UndoRequest) (writ.Operation, error)
+	// Resume carries out what a granted approval of a patch holds, at most once; it
+	// answers again what it answered. Its errors are as those of Undo.
+	Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error)
+}
+
 // Audit is the log of what happened.
 type Audit interface {
 	// Events answers one page in the order of the log, and whether there are more

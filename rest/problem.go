@@ -18,6 +18,10 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Kind   string `json:"kind"`
+	// Code is the contract's own word for it (spec/02 §5.14), where there is one.
+	Code      string           `json:"code,omitempty"`
+	Approval  writ.ApprovalID  `json:"approval_id,omitempty"`  // that must be granted first
+	Operation writ.OperationID `json:"operation_id,omitempty"` // that failed; the ledger has it
 }
 
 // status is the HTTP status of a kind of error. It is the only such table.
@@ -61,10 +65,17 @@ func problemOf(err error) problem {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		code = r.status
 	}
-	return problem{
+	p := problem{
 		Type: "about:blank", Title: http.StatusText(code), Status: code,
-		Detail: shorten(writ.Message(err)), Kind: kind.String(),
+		Detail: shorten(writ.Message(err)), Kind: kind.String(), Code: writ.CodeOf(err),
 	}
+	if h, ok := errors.AsType[*writ.Held](err); ok {
+		p.Approval = h.Approval
+	}
+	if o, ok := errors.AsType[*writ.OperationError](err); ok {
+		p.Operation = o.Operation
+	}
+	return p
 }
 
 // shorten is s in at most maxDetail bytes, cut on a character boundary.

@@ -80,6 +80,20 @@ func (q *query) whole(name string, def, low, high int64) int64 {
 	return n
 }
 
+// ref is a parameter that names a principal as writ.Ref.String does; zero when it is
+// not given.
+func (q *query) ref(name string) writ.Ref {
+	s := q.one(name)
+	if s == "" {
+		return writ.Ref{}
+	}
+	kind, id, ok := strings.Cut(s, ":")
+	if !ok || kind == "" || id == "" {
+		q.fault("parameter %q: want a principal as kind:id, such as \"agent:coder\"", name)
+	}
+	return writ.Ref{Kind: writ.PrincipalKind(kind), ID: id}
+}
+
 // page is the parameters limit and cursor.
 func (q *query) page() writ.Page {
 	return writ.Page{Limit: int(q.whole("limit", writ.DefaultPage, 1, writ.MaxPage)), Cursor: q.one("cursor")}

@@ -19,12 +19,13 @@ var document []byte
 
 // Services are the parts behind the API. All are required.
 type Services struct {
-	Auth      Authenticator
-	Tasks     Tasks
-	Approvals Approvals
-	Audit     Audit
-	Access    Access
-	Policy    Policy
+	Auth       Authenticator
+	Tasks      Tasks
+	Approvals  Approvals
+	Workspaces Workspaces
+	Audit      Audit
+	Access     Access
+	Policy     Policy
 }
 
 // Options are what a caller may set. The zero value is good.

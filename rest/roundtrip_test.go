@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +39,8 @@ func roundTrips() []roundTrip {
 	events := writ.EventFilter{Tenant: "acme", Task: "task_1", Types: []writ.EventType{writ.EventToolResult}, After: 4, Limit: 9}
 	vote := writ.VoteRequest{Verdict: writ.Grant, Reason: "fine", Shown: digest("text")}
 	key := writ.KeyRequest{Kind: writ.KindAgent, Subject: "coder", Expires: ptr(noon())}
+	operations := writ.OperationFilter{By: writ.Ref{Kind: writ.KindAgent, ID: "a:b"}, Workspace: "site", Page: writ.Page{Limit: 3, Cursor: "c&1"}}
+	undo := writ.UndoRequest{CheckOnly: true, Key: "k 1"}
 	return []roundTrip{
 		{"Submit", func(ctx context.Context, c *client.Client) (any, error) {
 			t, created, err := c.Submit(ctx, req)
@@ -71,6 +75,20 @@ func roundTrips() []roundTrip {
 			[]any{writ.ApprovalID("appr_1")}, writ.ApprovalView{Approval: someApproval(), Text: "print(1)", Shown: digest("text")}},
 		{"Vote", func(ctx context.Context, c *client.Client) (any, error) { return c.Vote(ctx, "appr_1", vote) },
 			[]any{writ.ApprovalID("appr_1"), vote}, someApproval()},
+		{"Resume", func(ctx context.Context, c *client.Client) (any, error) {
+			a, op, err := c.Resume(ctx, "appr-2")
+			return []any{a, op}, err
+		}, []any{writ.ApprovalID("appr-2")}, []any{someHeldPatch(), someOperation()}},
+		{"Workspaces", func(ctx context.Context, c *client.Client) (any, error) { return c.Workspaces(ctx) },
+			[]any{}, someWorkspaces()},
+		{"Operations", func(ctx context.Context, c *client.Client) (any, error) {
+			l, next, err := c.Operations(ctx, operations)
+			return list{l, next}, err
+		}, []any{operations}, list{wired(someOperations()), "more"}},
+		{"Operation", func(ctx context.Context, c *client.Client) (any, error) { return c.Operation(ctx, "op-2") },
+			[]any{writ.OperationID("op-2"), ""}, someOperation()},
+		{"Undo", func(ctx context.Context, c *client.Client) (any, error) { return c.Undo(ctx, "op-1", undo) },
+			[]any{writ.OperationID("op-1"), undo}, someOperation()},
 		{"Events", func(ctx context.Context, c *client.Client) (any, error) {
 			l, more, err := c.Events(ctx, events)
 			return list{l, fmt.Sprint(more)}, err
@@ -112,6 +130,16 @@ func roundTrips() []roundTrip {
 		{"Status", func(ctx context.Context, c *client.Client) (any, error) { return c.Status(ctx) },
 			nil, someEnforcement()},
 	}
+}
+
+// wired is operations as the wire has them: lists are never null.
+func wired(operations []writ.Operation) []writ.Operation {
+	for i := range operations {
+		if r := &operations[i].Result; r.Changes == nil {
+			r.Changes = []writ.FileChange{}
+		}
+	}
+	return operations
 }
 
 // TestRoundTrips runs every operation through the client: over TCP as the agent
@@ -159,7 +187,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 			want = "internal error"
 		}
 		for _, rt := range roundTrips() {
-			if rt.name == "Verifier" { // cannot fail
+			if rt.name == "Verifier" || rt.name == "Workspaces" { // cannot fail
 				continue
 			}
 			_, err := rt.do(t.Context(), s.overTCP)
@@ -173,6 +201,28 @@ func wantError(t *testing.T, what string, err error, kind writ.Kind, msg string)
 	e, ok := err.(*writ.Error)
 	if !ok || e.Kind != kind || e.Msg != msg {
 		t.Errorf("%s: error is %#v, want kind %s and %q", what, err, kind, msg)
+	}
+}
+
+// TestErrorsOfWorkspacesKeepTheirCode: what the tools would answer beside kind and
+// message comes through, and the log has it.
+func TestErrorsOfWorkspacesKeepTheirCode(t *testing.T) {
+	s := start(t, time.Minute)
+	held := &writ.Error{Kind: writ.Conflict, Code: "APPROVAL_REQUIRED", Msg: "held"}
+	s.fail(fmt.Errorf("undo: %w", &writ.Held{Approval: "appr-2", Self: true, Err: held}))
+	_, err := s.overTCP.Undo(t.Context(), "op-1", writ.UndoRequest{})
+	if h, ok := errors.AsType[*writ.Held](err); !ok || h.Approval != "appr-2" || writ.CodeOf(err) != "APPROVAL_REQUIRED" || writ.KindOf(err) != writ.Conflict || writ.Message(err) != "held" {
+		t.Errorf("a held undo is %#v", err)
+	}
+	s.fail(&writ.OperationError{Operation: "op-9", Err: &writ.Error{Kind: writ.Conflict, Code: "VERSION_CONFLICT", Msg: "moved on"}})
+	_, _, err = s.overTCP.Resume(t.Context(), "appr-2")
+	if o, ok := errors.AsType[*writ.OperationError](err); !ok || o.Operation != "op-9" || writ.CodeOf(err) != "VERSION_CONFLICT" || writ.Message(err) != "moved on" {
+		t.Errorf("a failed resume is %#v", err)
+	}
+	for _, want := range []string{`"code":"APPROVAL_REQUIRED","approval":"appr-2"`, `"code":"VERSION_CONFLICT","operation":"op-9"`} {
+		if !strings.Contains(s.log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, s.log)
+		}
 	}
 }
 

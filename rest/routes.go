@@ -30,6 +30,12 @@ func (a *API) routes(stopping context.Context) []route {
 		{http.MethodGet, "/v1/approvals", false, a.listApprovals},
 		{http.MethodGet, "/v1/approvals/{id}", false, a.getApproval},
 		{http.MethodPost, "/v1/approvals/{id}/vote", false, a.vote},
+		{http.MethodPost, "/v1/approvals/{id}/resume", false, a.resume},
+
+		{http.MethodGet, "/v1/workspaces", false, a.listWorkspaces},
+		{http.MethodGet, "/v1/operations", false, a.listOperations},
+		{http.MethodGet, "/v1/operations/{id}", false, a.getOperation},
+		{http.MethodPost, "/v1/operations/{id}/undo", false, a.undo},
 
 		{http.MethodGet, "/v1/audit/events", false, a.listEvents},
 		{http.MethodGet, "/v1/audit/checkpoint", false, a.checkpoint},

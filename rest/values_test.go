@@ -82,6 +82,36 @@ func someChanges() []writ.FileChange {
 	}
 }
 
+func someWorkspaces() []writ.Workspace {
+	return []writ.Workspace{{
+		ID: "site", Tenant: "default", Root: "/srv/site", Profile: writ.WorkspaceWrite, Environment: "local",
+		EnvironmentKind: writ.EnvironmentHost, Network: writ.NetworkRestricted, Approvals: writ.ApprovalsReview,
+		Participation: writ.ParticipationOff,
+		Rules:         writ.PathRules{Read: []string{"*"}, Write: []string{"src/"}, DenyRead: []string{".env"}, DenyWrite: []string{".git/hooks"}},
+	}, {
+		ID: "bare", Tenant: "default", Root: "/srv/bare", Profile: writ.ReadOnly, Environment: "ci",
+		EnvironmentKind: writ.EnvironmentContainer, Network: writ.NetworkEnabled, Approvals: writ.ApprovalsOff,
+	}}
+}
+
+func someOperation() writ.Operation {
+	return writ.Operation{
+		ID: "op-2", Key: "k", Workspace: "site", Root: "/srv/site", Tenant: "default", By: agent().Ref(), CheckOnly: true,
+		Undoes: "op-1", Fingerprint: digest("request"), Approval: "appr-2",
+		Result: writ.PatchResult{Status: writ.PatchRejected, Changes: someChanges(), Reason: "because"},
+		Code:   "VERSION_CONFLICT", Message: "a.txt moved on", Created: noon(), Finished: ptr(noon()),
+	}
+}
+
+// someOperations are one with all fields and one that is not finished. Its changes are
+// no list where it comes from, and one on the wire.
+func someOperations() []writ.Operation {
+	return []writ.Operation{someOperation(), {
+		ID: "op-3", Workspace: "site", Root: "/srv/site", Tenant: "default", By: owner().Ref(), Fingerprint: digest("request"),
+		Result: writ.PatchResult{Status: writ.PatchUnknown}, Created: noon(),
+	}}
+}
+
 func someEvents() []writ.Event {
 	facts := writ.NewOutput([]byte("out"), 100).Facts()
 	return []writ.Event{
