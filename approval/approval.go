@@ -14,6 +14,16 @@ import (
 // Request is a new pending approval for task, which d held. It expires ttl after
 // now. A decision without a need asks for one grant.
 func Request(task writ.Task, d writ.Decision, now time.Time, ttl time.Duration) writ.Approval {
+	a := pending(d, now, ttl)
+	a.ID, a.Action, a.Task = writ.ApprovalID(writ.NewID("apr")), writ.ActionRun, task.ID
+	a.Tenant, a.Identity, a.Requester = task.Tenant, task.Identity, task.Requester
+	a.Spec = task.Digest
+	a.Digest = Bind(task.ID, task.Requester, task.Identity, task.Digest, d.Policy)
+	return a
+}
+
+// pending is what all new approvals have of the decision that asks for them.
+func pending(d writ.Decision, now time.Time, ttl time.Duration) writ.Approval {
 	var need writ.Need
 	if d.Need != nil {
 		need = *d.Need
@@ -21,22 +31,22 @@ func Request(task writ.Task, d writ.Decision, now time.Time, ttl time.Duration) 
 	}
 	need.Grants = max(need.Grants, 1)
 	return writ.Approval{
-		ID: writ.ApprovalID(writ.NewID("apr")), Task: task.ID, Tenant: task.Tenant,
-		Identity: task.Identity, Requester: task.Requester,
 		State: writ.ApprovalPending, Reason: d.Reason, Rules: slices.Clone(d.Rules), Need: need,
-		Spec: task.Digest, Policy: d.Policy,
-		Digest:  Bind(task.ID, task.Requester, task.Identity, task.Digest, d.Policy),
-		Created: now, Expires: now.Add(ttl),
+		Policy: d.Policy, Created: now, Expires: now.Add(ttl),
 	}
 }
 
-// Bind is the digest that an approval covers: SHA-256 over a prefix of its own and
-// each argument behind its length, so that no two sets of arguments make the same
-// bytes.
+// Bind is the digest that the approval of a run covers: SHA-256 over a prefix of its
+// own and each argument behind its length, so that no two sets of arguments make the
+// same bytes.
 func Bind(task writ.TaskID, requester writ.Ref, identity writ.IdentityID, spec, policy writ.Digest) writ.Digest {
+	return bind("writ approval v1\n", string(task), string(requester.Kind), requester.ID, string(identity), string(spec), string(policy))
+}
+
+func bind(prefix string, fields ...string) writ.Digest {
 	h := sha256.New()
-	h.Write([]byte("writ approval v1\n"))
-	for _, s := range []string{string(task), string(requester.Kind), requester.ID, string(identity), string(spec), string(policy)} {
+	h.Write([]byte(prefix))
+	for _, s := range fields {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 		h.Write(n[:])
@@ -52,38 +62,49 @@ func Covers(a writ.Approval, task writ.Task, spec, policy writ.Digest) error {
 	if a.Digest == Bind(task.ID, task.Requester, task.Identity, spec, policy) {
 		return nil
 	}
-	moved := "the approval itself: its digest is not over what it says"
+	what := "the approval itself: its digest is not over what it says"
 	switch {
 	case a.Task != task.ID:
-		moved = fmt.Sprintf("the task: the approval is for %s", a.Task)
+		what = fmt.Sprintf("the task: the approval is for %s", a.Task)
 	case a.Requester != task.Requester || a.Identity != task.Identity:
-		moved = fmt.Sprintf("who it runs for: the approval is for %s, asked for by %s", a.Identity, a.Requester)
+		what = fmt.Sprintf("who it runs for: the approval is for %s, asked for by %s", a.Identity, a.Requester)
 	case a.Spec != spec:
-		moved = fmt.Sprintf("what will run: the approval is for spec %.12s", a.Spec)
+		what = fmt.Sprintf("what will run: the approval is for spec %.12s", a.Spec)
 	case a.Policy != policy:
-		moved = fmt.Sprintf("the policy: the approval is under version %.12s", a.Policy)
+		what = fmt.Sprintf("the policy: the approval is under version %.12s", a.Policy)
 	}
-	return &writ.Error{Kind: writ.Conflict, Op: "use approval", Msg: fmt.Sprintf("changed since approval %s was asked for: %s; it needs a new one", a.ID, moved)}
+	return moved(a, what)
+}
+
+func moved(a writ.Approval, what string) error {
+	return conflict("use approval", "changed since approval %s was asked for: %s; it needs a new one", a.ID, what)
 }
 
 // Eligible reports whether p may decide a: an operator of a's tenant who is neither
-// its requester nor its identity and who has every role that is needed. Else the
-// error is Denied and says why (spec/01 §5 scenario 10). An operator who bears the
-// identity's name counts as that identity. Whether a is still pending is not asked.
+// its requester nor its identity and who has every role that is needed. A patch that
+// waits for confirmation may be decided by its requester, too, of whatever kind it is
+// (spec/02 §9); roles that are needed, it needs as well. Else the error is Denied and
+// says why (spec/01 §5 scenario 10). An operator who bears the identity's name counts
+// as that identity. Whether a is still pending is not asked.
 func Eligible(a writ.Approval, p writ.Principal) error {
 	no := func(format string, args ...any) error {
 		return &writ.Error{Kind: writ.Denied, Op: "decide approval", Msg: fmt.Sprintf(format, args...)}
 	}
-	if p.Kind != writ.KindOperator {
+	confirms := confirms(a, p)
+	switch {
+	case confirms && p.Kind == writ.KindLocal: // sees all tenants
+	case confirms && p.Tenant != a.Tenant:
+		return no("%s is of another tenant than approval %s", p.Ref(), a.ID)
+	case confirms:
+	case p.Kind != writ.KindOperator && waitsForConfirmation(a):
+		return no("%s may not decide approval %s: only whoever asked for it or an operator may", p.Ref(), a.ID)
+	case p.Kind != writ.KindOperator:
 		return no("%s may not decide approvals: only operators may, with a key of their own", p.Ref())
-	}
-	if p.Tenant != a.Tenant {
+	case p.Tenant != a.Tenant:
 		return no("%s is an operator of another tenant than approval %s", p.Ref(), a.ID)
-	}
-	if p.Ref() == a.Requester {
+	case p.Ref() == a.Requester:
 		return no("%s asked for this and may not decide it: another operator must", p.Ref())
-	}
-	if p.ID == string(a.Identity) {
+	case p.ID == string(a.Identity):
 		return no("%s bears the name of the identity that this is for and may not decide it: another operator must", p.Ref())
 	}
 	for _, r := range a.Need.Roles {
@@ -92,4 +113,14 @@ func Eligible(a writ.Approval, p writ.Principal) error {
 		}
 	}
 	return nil
+}
+
+// waitsForConfirmation reports whether a is a pause that its requester may lift.
+func waitsForConfirmation(a writ.Approval) bool {
+	return a.Action == writ.ActionPatch && a.Patch != nil && a.Patch.Mode == writ.ApprovalsConfirm
+}
+
+// confirms reports whether p decides what it asked for itself, and may.
+func confirms(a writ.Approval, p writ.Principal) bool {
+	return waitsForConfirmation(a) && p.ID != "" && p.Ref() == a.Requester
 }

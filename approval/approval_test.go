@@ -75,7 +75,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("id is %q", a.ID)
 	}
 	want := writ.Approval{
-		ID: a.ID, Task: "task_1", Tenant: "acme", Identity: "coder", Requester: task.Requester, State: writ.ApprovalPending,
+		ID: a.ID, Action: writ.ActionRun, Task: "task_1", Tenant: "acme", Identity: "coder", Requester: task.Requester, State: writ.ApprovalPending,
 		Reason: "runs code", Rules: d.Rules, Need: writ.Need{Grants: 2, Roles: []string{"security"}},
 		Spec: spec.Digest(), Policy: d.Policy, Digest: approval.Bind("task_1", task.Requester, "coder", spec.Digest(), d.Policy),
 		Created: start, Expires: start.Add(ttl),

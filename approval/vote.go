@@ -12,15 +12,16 @@ import (
 
 // Vote adds by's verdict to a. A denial ends it; the last of Need.Grants grants
 // makes it granted; a grant before that leaves it pending. shown is the digest of
-// what Render says now, which a grant must name: an approver grants what they read.
-// A denial need not.
+// what Render or RenderPatch says now, which a grant must name: an approver grants what
+// they read. A denial need not, nor need whoever confirms their own patch: the client
+// has asked its user in its own words. What they do name must be right.
 //
 // Errors, none of which changes a:
 //   - Invalid: the verdict is neither grant nor deny, the reason is longer than
 //     writ.MaxReasonBytes or not UTF-8, or a grant lacks the reason that is needed.
 //   - Denied: by may not decide a (Eligible).
 //   - Conflict: a is decided, which the message tells by whom, or expired, by has
-//     voted, or what was shown is not what will run now.
+//     voted, or what was shown is not what would happen now.
 func Vote(a *writ.Approval, by writ.Principal, v writ.VoteRequest, shown writ.Digest, now time.Time) error {
 	const op = "decide approval"
 	invalid := func(format string, args ...any) error {
@@ -48,8 +49,9 @@ func Vote(a *writ.Approval, by writ.Principal, v writ.VoteRequest, shown writ.Di
 		return conflict(op, "%s has voted (%s at %s): each approver votes once", by.Ref(), a.Votes[i].Verdict, stamp(a.Votes[i].At))
 	}
 	if v.Verdict == writ.Grant {
-		if v.Shown == "" || v.Shown != shown {
-			return conflict(op, "what was shown is not what will run now: read approval %s again, and grant with the digest it shows", a.ID)
+		unread := v.Shown == "" && confirms(*a, by)
+		if !unread && (v.Shown == "" || v.Shown != shown) {
+			return conflict(op, "what was shown is not what %s now: read approval %s again, and grant with the digest it shows", happens(*a), a.ID)
 		}
 		if a.Need.Reason && strings.TrimSpace(v.Reason) == "" {
 			return invalid("a grant of approval %s needs a reason", a.ID)
@@ -106,13 +108,32 @@ func History(a writ.Approval) string {
 	case writ.ApprovalDenied:
 		return fmt.Sprintf("approval %s was denied by %s%s", a.ID, who, when)
 	case writ.ApprovalExpired:
+		if grants(a) >= a.Need.Grants {
+			return fmt.Sprintf("approval %s was granted by %s and expired at %s, before anybody resumed it", a.ID, who, stamp(a.Expires))
+		}
 		return fmt.Sprintf("approval %s expired at %s", a.ID, stamp(a.Expires))
 	case writ.ApprovalCancelled:
 		return fmt.Sprintf("approval %s was cancelled%s", a.ID, when)
 	case writ.ApprovalConsumed:
-		return fmt.Sprintf("approval %s was granted by %s%s and is used up: one grant is for one run", a.ID, who, when)
+		one := "run"
+		if a.Action == writ.ActionPatch {
+			one = "patch"
+		}
+		return fmt.Sprintf("approval %s was granted by %s%s and is used up: one grant is for one %s", a.ID, who, when, one)
+	case writ.ApprovalGranted:
+		if a.Action == writ.ActionPatch {
+			return fmt.Sprintf("approval %s was granted by %s%s and waits until it is resumed", a.ID, who, when)
+		}
 	}
 	return fmt.Sprintf("approval %s was granted by %s%s (%s)", a.ID, who, when, a.State)
+}
+
+// happens says what a grant of a lets happen.
+func happens(a writ.Approval) string {
+	if a.Action == writ.ActionPatch {
+		return "the patch would do"
+	}
+	return "will run"
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
