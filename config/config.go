@@ -29,6 +29,7 @@ type Config struct {
 	// Hosts are further names and addresses that clients know the API by, without a
 	// port: those of a proxy in front of it.
 	Hosts []string `json:"hosts"`
+	MCP   MCP      `json:"mcp"`
 	// Database is "" for SQLite in the data folder, "sqlite:FILE", or a
 	// "postgres://" URL. It may carry a password.
 	Database writ.Secret `json:"database"`
@@ -42,6 +43,14 @@ type Config struct {
 	Limits       Limits        `json:"limits"`
 	Runner       Runner        `json:"runner"`
 	Log          Log           `json:"log"`
+}
+
+// MCP says what the endpoint of the workspace tools tells its clients and whom it
+// answers, beside the clients of Listen and Hosts.
+type MCP struct {
+	Issuer   string   `json:"issuer"`   // URL of the authorization server to ask for a key, with Resource
+	Resource string   `json:"resource"` // public URL of the endpoint
+	Origins  []string `json:"origins"`  // of pages that may call it, as https://host:port
 }
 
 // Approvals says how held requests wait.

@@ -25,6 +25,7 @@ func TestExampleIsTheDefault(t *testing.T) {
 	}
 	want := Default()
 	want.Identities, want.Hosts = []writ.Identity{}, []string{}
+	want.MCP.Origins = []string{}
 	want.Workspaces, want.Environments = []Workspace{}, []Environment{}
 	if d := cmp.Diff(want, got, cmp.Comparer(sameSecret)); d != "" {
 		t.Errorf("the example says another thing than Default (-default +example):\n%s", d)
@@ -42,7 +43,7 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	for _, f := range cfg.Limits.Default.Fields() {
 		want = append(want, "limits.default."+f.Name, "limits.max."+f.Name)
 	}
-	want = append(want, "listen", "hosts", "database", "policy", "identities", "workspaces", "environments", "approvals.ttl", "approvals.pending",
+	want = append(want, "listen", "hosts", "mcp.issuer", "mcp.resource", "mcp.origins", "database", "policy", "identities", "workspaces", "environments", "approvals.ttl", "approvals.pending",
 		"runner.slots", "runner.queue", "runner.queue_wait", "runner.warm", "runner.strict", "runner.bwrap", "runner.uid_base",
 		"log.level", "log.format")
 	for _, key := range want {
@@ -83,6 +84,10 @@ limits:
     memory_bytes: 256MiB
     wall_ms: 2_000
 runner: {slots: 3, strict: true, queue_wait: 1.5s}
+mcp:
+  issuer: http://127.0.0.1:9000
+  resource: https://writ.example.com/mcp
+  origins: ["https://app.example.com:8443"]
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +106,7 @@ runner: {slots: 3, strict: true, queue_wait: 1.5s}
 	want.Limits.Default.MemoryBytes = 256 << 20 // not set in the file: follows the maximum down
 	want.Limits.Default.WallMS = 2000
 	want.Runner.Slots, want.Runner.Strict, want.Runner.QueueWait = 3, true, 1500*time.Millisecond
+	want.MCP = MCP{"http://127.0.0.1:9000", "https://writ.example.com/mcp", []string{"https://app.example.com:8443"}}
 	if d := cmp.Diff(want, got, cmp.Comparer(sameSecret)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

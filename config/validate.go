@@ -61,6 +61,7 @@ func (c Config) faults() []fault {
 			add(fmt.Sprintf("hosts[%d]", i), "%q: want a name or an address alone, as \"writ.example.com\"", h)
 		}
 	}
+	c.mcpFaults(add)
 	if why := badDatabase(c.Database.Reveal()); why != "" {
 		add("database", "%s", why) // not the value: it may hold a password
 	}
@@ -87,6 +88,40 @@ func (c Config) faults() []fault {
 	among(add, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	among(add, "log.format", c.Log.Format, "auto", "text", "json")
 	return out
+}
+
+func (c Config) mcpFaults(add func(path, format string, args ...any)) {
+	for _, u := range []struct{ key, value, other, otherValue string }{
+		{"issuer", c.MCP.Issuer, "resource", c.MCP.Resource}, {"resource", c.MCP.Resource, "issuer", c.MCP.Issuer},
+	} {
+		if u.value == "" {
+			continue
+		}
+		if !webURL(u.value) {
+			add("mcp."+u.key, "%q: want a URL as \"https://writ.example.com/mcp\"; http only for this machine", u.value)
+		}
+		if u.otherValue == "" {
+			add("mcp."+u.key, "is of use only with mcp.%s: set both or none", u.other)
+		}
+	}
+	for i, origin := range c.MCP.Origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || origin != u.Scheme+"://"+u.Host {
+			add(fmt.Sprintf("mcp.origins[%d]", i), "%q: want a scheme and a host alone, as \"https://app.example.com\"", origin)
+		}
+	}
+}
+
+// webURL takes https URLs, and http ones of this machine: who asks there for a key must
+// not be told over a wire that others can change.
+func webURL(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Scheme == "https" || u.Scheme == "http" && here
 }
 
 func (c Config) identityFaults(add func(path, format string, args ...any)) {
