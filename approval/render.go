@@ -80,6 +80,11 @@ func (w *page) about(t writ.Task, a writ.Approval) {
 	w.field("role", t.Role)
 	w.field("requester", a.Requester.String())
 	w.field("step", t.Step)
+	w.hold(a)
+}
+
+// hold says why a request waits, for what, and how long.
+func (w *page) hold(a writ.Approval) {
 	w.field("held because", a.Reason)
 	for _, r := range a.Rules {
 		w.field("rule", r.String())
