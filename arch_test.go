@@ -44,8 +44,10 @@ var layers = map[string]string{
 	"remote": ". auth", // auth: peer credentials of the socket
 
 	// The one path. It takes the store as it is: one Store with two engines behind
-	// it is one implementation.
-	"gateway": ". policy approval audit store lang",
+	// it is one implementation. workspace: which there are, and who changes one now;
+	// patch: what a request names, before it is decided. The ledger and the holds of
+	// patches are part of the path, since each step of them is recorded with it.
+	"gateway": ". policy approval audit store lang workspace patch",
 	"task":    ". audit gateway store",
 	"admin":   ". audit auth gateway store",
 	// files: the form of path rules. What is beneath a root it leaves to the runner.

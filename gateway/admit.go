@@ -281,12 +281,12 @@ func (g *Gateway) admit(ctx context.Context, tx *store.Tx, t *writ.Task, o order
 	}
 	events := []writ.Event{o.received()}
 	if d.Effect == writ.Hold {
-		if err := g.checkApprovers(ctx, tx, *t, &d); err != nil {
+		if err := g.checkApprovers(ctx, tx, approval.Request(*t, d, o.now, g.opt.ApprovalTTL), &d); err != nil {
 			return err
 		}
 	}
 	if d.Effect == writ.Hold {
-		if err := g.checkHeld(ctx, tx, *t); err != nil {
+		if err := g.checkHeld(ctx, tx, t.Tenant, t.Identity); err != nil {
 			return err
 		}
 	}
@@ -351,35 +351,34 @@ func (g *Gateway) checkRetry(ctx context.Context, tx *store.Tx, o order) error {
 	return nil
 }
 
-// checkApprovers turns a hold that nobody could lift into a denial (spec/01 §2
-// rule 3).
-func (g *Gateway) checkApprovers(ctx context.Context, tx *store.Tx, t writ.Task, d *writ.Decision) error {
-	ops, err := tx.Operators(ctx, t.Tenant)
+// checkApprovers turns d, which asks for the approval a, into a denial when nobody
+// could give it (spec/01 §2 rule 3).
+func (g *Gateway) checkApprovers(ctx context.Context, tx *store.Tx, a writ.Approval, d *writ.Decision) error {
+	ops, err := tx.Operators(ctx, a.Tenant)
 	if err != nil {
 		return err
 	}
-	probe := approval.Request(t, *d, t.Created, g.opt.ApprovalTTL)
 	n := 0
 	for _, op := range ops {
-		if op.Disabled == nil && approval.Eligible(probe, op.Principal()) == nil {
+		if op.Disabled == nil && approval.Eligible(a, op.Principal()) == nil {
 			n++
 		}
 	}
-	if n < d.Need.Grants {
+	if n < a.Need.Grants {
 		*d = writ.Decision{
 			Effect: writ.Deny, Rules: d.Rules, Policy: d.Policy,
-			Reason: fmt.Sprintf("%s; that needs %d approver(s) of tenant %q and there are %d: add one with `writ operators add`", d.Reason, d.Need.Grants, t.Tenant, n),
+			Reason: fmt.Sprintf("%s; that needs %d approver(s) of tenant %q and there are %d: add one with `writ operators add`", d.Reason, a.Need.Grants, a.Tenant, n),
 		}
 	}
 	return nil
 }
 
 // checkHeld bounds what one identity can have people look at, and store meanwhile.
-func (g *Gateway) checkHeld(ctx context.Context, tx *store.Tx, t writ.Task) error {
-	n, err := tx.PendingApprovals(ctx, t.Tenant, t.Identity)
+func (g *Gateway) checkHeld(ctx context.Context, tx *store.Tx, tenant writ.Tenant, identity writ.IdentityID) error {
+	n, err := tx.PendingApprovals(ctx, tenant, identity)
 	if err == nil && n >= g.opt.Held {
-		err = &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
-			"%d requests of %q are held already, no more are taken: wait for their approvals, or cancel some", n, t.Identity)}
+		err = &writ.Error{Op: "hold request", Kind: writ.Exhausted, Msg: fmt.Sprintf(
+			"%d requests of %q are held already, no more are taken: wait for their approvals, or cancel some", n, identity)}
 	}
 	return err
 }

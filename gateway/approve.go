@@ -33,6 +33,9 @@ func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.Appr
 // show is a with the text for its approver, which is empty when what would have run
 // was deleted.
 func (g *Gateway) show(ctx context.Context, a writ.Approval) (writ.ApprovalView, error) {
+	if a.Action == writ.ActionPatch {
+		return g.showPatch(ctx, a)
+	}
 	v := writ.ApprovalView{Approval: a}
 	var t writ.Task
 	var spec writ.RunSpec
@@ -98,16 +101,22 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 		if a, err = tx.Approval(ctx, id); err != nil {
 			return err
 		}
-		if t, err = tx.Task(ctx, a.Task); err != nil {
+		if err := approval.Vote(&a, who, v, seen.Shown, writ.Now()); err != nil {
 			return err
 		}
-		if err := approval.Vote(&a, who, v, seen.Shown, writ.Now()); err != nil {
+		if a.Action == writ.ActionPatch {
+			return g.settlePatchVote(ctx, tx, a, who)
+		}
+		if t, err = tx.Task(ctx, a.Task); err != nil {
 			return err
 		}
 		return g.settleVote(ctx, tx, &t, &a, who)
 	})
 	if err != nil {
 		return writ.Approval{}, g.refuseVote(ctx, who, id, err)
+	}
+	if a.Action == writ.ActionPatch {
+		return a, nil
 	}
 	g.watch.Changed(t)
 	if t.State == writ.TaskQueued {
@@ -116,18 +125,27 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 	return a, nil
 }
 
+// voted are the events of a's last vote.
+func voted(a writ.Approval, who writ.Principal) []writ.Event {
+	last := a.Votes[len(a.Votes)-1]
+	v := ofApproval(a, writ.EventApprovalVoted, writ.EventData{Reason: last.Reason, Votes: []writ.Vote{last}, Binds: a.Digest})
+	v.Actor = who.Ref()
+	if a.State == writ.ApprovalPending {
+		return []writ.Event{v}
+	}
+	return []writ.Event{v, settled(a, who.Ref(), last.Reason)}
+}
+
 // settleVote stores a vote and what follows from it.
 func (g *Gateway) settleVote(ctx context.Context, tx *store.Tx, t *writ.Task, a *writ.Approval, who writ.Principal) error {
 	last := a.Votes[len(a.Votes)-1]
-	voted := ofApproval(*a, writ.EventApprovalVoted, writ.EventData{Reason: last.Reason, Votes: []writ.Vote{last}, Binds: a.Digest})
-	voted.Actor = who.Ref()
+	events := voted(*a, who)
 	if a.State == writ.ApprovalPending {
 		if err := swapApproval(ctx, tx, *a, writ.ApprovalPending); err != nil {
 			return err
 		}
-		return g.record(ctx, tx, voted)
+		return g.record(ctx, tx, events...)
 	}
-	events := []writ.Event{voted, settled(*a, who.Ref(), last.Reason)}
 	if a.State == writ.ApprovalGranted {
 		if err := approval.Queue(a); err != nil {
 			return err
@@ -195,8 +213,14 @@ func (g *Gateway) Expire(ctx context.Context, id writ.ApprovalID) error {
 	err := g.db.Update(ctx, func(tx *store.Tx) error {
 		done = false
 		a, err := tx.Approval(ctx, id)
-		if err != nil || a.State != writ.ApprovalPending || writ.Now().Before(a.Expires) {
+		if err != nil || writ.Now().Before(a.Expires) {
 			return err
+		}
+		if a.Action == writ.ActionPatch {
+			return g.expirePatch(ctx, tx, a)
+		}
+		if a.State != writ.ApprovalPending {
+			return nil
 		}
 		if t, err = tx.Task(ctx, a.Task); err != nil {
 			return err

@@ -278,14 +278,14 @@ func (g *Gateway) denyNow(ctx context.Context, tx *store.Tx, t *writ.Task, a *wr
 // holdAgain asks a person (again): what was approved was approved under other
 // rules, or none asked for an approval before.
 func (g *Gateway) holdAgain(ctx context.Context, tx *store.Tx, t *writ.Task, old *writ.Approval, d writ.Decision) error {
-	if err := g.checkApprovers(ctx, tx, *t, &d); err != nil {
+	now := writ.Now()
+	next := approval.Request(*t, d, now, g.opt.ApprovalTTL)
+	if err := g.checkApprovers(ctx, tx, next, &d); err != nil {
 		return err
 	}
 	if d.Effect == writ.Deny {
 		return g.denyNow(ctx, tx, t, old, d)
 	}
-	now := writ.Now()
-	next := approval.Request(*t, d, now, g.opt.ApprovalTTL)
 	if old != nil {
 		next.Replaces = old.ID
 		moved := fmt.Sprintf("the policy moved from %.12s to %.12s", old.Policy, d.Policy)

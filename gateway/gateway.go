@@ -166,3 +166,8 @@ func (g *Gateway) Announce(ctx context.Context, by writ.Principal) error {
 		})
 	})
 }
+
+// recordAlone appends events in a transaction of their own.
+func (g *Gateway) recordAlone(ctx context.Context, events ...writ.Event) error {
+	return g.db.Update(ctx, func(tx *store.Tx) error { return g.record(ctx, tx, events...) })
+}
