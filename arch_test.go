@@ -64,8 +64,10 @@ var layers = map[string]string{
 
 	"bench": "*", // a program of its own: takes the parts one by one
 
-	// Tests alone: they kill the program that they build.
-	"internal/crashtest": ". client",
+	// Tests alone, on the program that they build: one kills it, one has other people's
+	// clients talk to it.
+	"internal/crashtest":  ". client",
+	"internal/mcpclients": ". client",
 }
 
 // meets are packages that a package's tests use beside those: the other end of

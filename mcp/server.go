@@ -44,6 +44,11 @@ type Server struct {
 	tools   []tool
 	seal    *sealer
 
+	// The SDK's side of a connection, and what is said of it. Only the conformance test,
+	// which serves things that are not the product's, has others.
+	capabilities *sdk.ServerCapabilities
+	newSDK       func(*sdk.Implementation, *sdk.ServerOptions) *sdk.Server
+
 	stopping context.Context // ends with Close, and with it every call
 	stop     context.CancelFunc
 }
@@ -59,6 +64,9 @@ func New(log *slog.Logger, services Services, opt Options) *Server {
 	s := &Server{
 		log: log, ws: services.Workspaces, version: cmp.Or(opt.Version, "dev"),
 		tools: allTools(), seal: newSealer(key),
+		// Tools and nothing else, and the list of them does not change.
+		capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		newSDK:       sdk.NewServer,
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
@@ -74,14 +82,13 @@ type identify func(*sdk.RequestExtra) writ.Principal
 // connect makes the SDK's side of one connection, or of all that need not be told
 // apart. newID makes session ids; nil means the SDK's own.
 func (s *Server) connect(who identify, newID func() string) *sdk.Server {
-	srv := sdk.NewServer(&sdk.Implementation{Name: serverName, Version: s.version}, &sdk.ServerOptions{
+	srv := s.newSDK(&sdk.Implementation{Name: serverName, Version: s.version}, &sdk.ServerOptions{
 		Instructions:              instructions,
 		SupportedProtocolVersions: versions,
 		GetSessionID:              newID,
-		// Tools and nothing else, and the list of them does not change.
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
-		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
-		Logger:       slog.New(slog.DiscardHandler), // it would log what clients send
+		Capabilities:              s.capabilities,
+		SetCacheable:              func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+		Logger:                    slog.New(slog.DiscardHandler), // it would log what clients send
 	})
 	for _, t := range s.tools {
 		srv.AddTool(t.listing(), func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -104,7 +111,7 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			return &sdk.DiscoverResult{
 				Cacheable:         sdk.Cacheable{CacheScope: "private"},
 				SupportedVersions: slices.Clone(versions),
-				Capabilities:      &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+				Capabilities:      s.capabilities,
 				Instructions:      instructions,
 			}, nil
 		case *sdk.ListToolsParams:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# setup.sh run|test installs what this machine lacks: "run" for running writ and
-# its demo, "test" for the tests as well. It does nothing when all is there.
+# setup.sh run|bench|test installs what this machine lacks: "run" for running writ and
+# its demo, "bench" for measuring it, "test" for the tests as well. It does nothing when
+# all is there.
 set -euo pipefail
 
 for_what=${1:-test}
@@ -13,23 +14,34 @@ have() {
 	python3) [ -x /usr/bin/python3 ] ;;
 	nodejs) [ -x /usr/bin/node ] || [ -x /usr/local/bin/node ] ;;
 	ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] ;;
-	git | make | gcc) command -v "$1" >/dev/null ;;
+	git | make | gcc | npm) command -v "$1" >/dev/null ;;
 	libc6-dev) [ -e /usr/include/stdio.h ] ;;
 	postgresql) command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ;;
 	esac
 }
 
 need=(bubblewrap python3 nodejs ca-certificates)
+if [ "$for_what" != run ]; then
+	need+=(npm)
+fi
 if [ "$for_what" = test ]; then
 	# gcc and libc6-dev: the race detector. postgresql: the store runs on it too.
 	need+=(git make gcc libc6-dev postgresql)
 fi
+
+# Programs of npm, which bring a Node.js of their own.
+clients() {
+	if [ "$for_what" != run ]; then
+		"$(dirname "$0")/mcpclients.sh"
+	fi
+}
 
 missing=()
 for package in "${need[@]}"; do
 	have "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -eq 0 ]; then
+	clients
 	exit 0
 fi
 
@@ -73,3 +85,4 @@ for package in "${missing[@]}"; do
 		exit 1
 	fi
 done
+clients

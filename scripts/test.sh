@@ -14,6 +14,10 @@ cgroups() {
 
 if [ -z "${WRIT_REQUIRE+set}" ]; then
 	WRIT_REQUIRE=bwrap,userns,python,node,postgres,git
+	case $(uname -m) in x86_64 | aarch64)
+		WRIT_REQUIRE+=,mcpclients # they bring a Node.js for these
+		;;
+	esac
 	if cgroups; then
 		WRIT_REQUIRE+=,cgroup
 	fi
