@@ -43,6 +43,9 @@ const (
 	StepSettle Step = "settle"
 	StepClean  Step = "clean"
 	StepUndo   Step = "undo"
+	StepKeep   Step = "keep"
+	StepEvict  Step = "evict"
+	StepForget Step = "forget"
 )
 
 // Apply carries a plan of this tree out as one transaction (spec/02 §6, steps 8 to
@@ -77,14 +80,15 @@ func (t *Tree) Apply(ctx context.Context, plan Plan, journals *Journals, id stri
 	}
 	defer done()
 	x := newTransaction(t, root, id, plan)
+	x.journals = journals
 	defer func() {
 		x.closeFolders()
 		if x.journal != nil {
 			x.journal.close()
 		}
 	}()
-	if err := x.prepare(ctx, journals); err != nil {
-		return x.abandon(ctx, journals, err)
+	if err := x.prepare(ctx); err != nil {
+		return x.abandon(ctx, err)
 	}
 	// From here on it goes to its end, whoever waits for it.
 	ctx = context.WithoutCancel(ctx)
@@ -96,23 +100,28 @@ func (t *Tree) Apply(ctx context.Context, plan Plan, journals *Journals, id stri
 		return x.rollBack(ctx, err)
 	}
 	x.clean(ctx, true)
+	x.removeFolders(x.emptied)
 	return outcome, nil
 }
 
 // abandon ends a transaction that has not changed a file.
-func (x *transaction) abandon(ctx context.Context, journals *Journals, cause error) (Outcome, error) {
+func (x *transaction) abandon(ctx context.Context, cause error) (Outcome, error) {
 	x.clean(context.WithoutCancel(ctx), false)
-	x.removeFolders()
+	x.removeFolders(x.made())
 	if x.journal == nil {
 		return Outcome{}, cause
 	}
 	e, ours := errors.AsType[*writ.Error](cause)
 	if ctx.Err() != nil || ours && e.Code != CodeOperationFailed {
-		return Outcome{}, errors.Join(cause, journals.Forget(x.id))
+		return Outcome{}, errors.Join(cause, x.journals.remove(x.id))
 	}
 	outcome := Outcome{Status: RolledBack, Reason: reason(cause)}
-	if err := x.journal.settle(outcome); err != nil {
-		return Outcome{}, errors.Join(cause, err, journals.Forget(x.id))
+	err := x.journals.drop(x.id)
+	if err == nil {
+		err = x.journal.settle(outcome)
+	}
+	if err != nil {
+		return Outcome{}, errors.Join(cause, err, x.journals.remove(x.id))
 	}
 	return outcome, nil
 }
@@ -121,17 +130,21 @@ func (x *transaction) abandon(ctx context.Context, journals *Journals, cause err
 func (x *transaction) rollBack(ctx context.Context, cause error) (Outcome, error) {
 	outcome := x.undoAll(ctx)
 	outcome.Reason = reason(cause)
+	err := x.journals.drop(x.id)
 	if err := x.syncFolders(); err != nil && len(outcome.Left) == 0 {
 		outcome.Reason += "; it is rolled back, and a crash now may show some of it again: " + err.Error()
 	}
-	if err := x.journal.settle(outcome); err != nil {
+	if err == nil {
+		err = x.journal.settle(outcome)
+	}
+	if err != nil {
 		// The journal of an unsettled transaction comes to the same by its evidence,
 		// which therefore stays.
 		outcome.Reason += "; the journal cannot be written: " + err.Error()
 		return outcome, nil
 	}
 	x.clean(ctx, false)
-	x.removeFolders()
+	x.removeFolders(x.made())
 	return outcome, nil
 }
 
@@ -154,7 +167,7 @@ func asideName(tx string, n int, kind string) string {
 }
 
 func newTransaction(t *Tree, root int, id string, plan Plan) *transaction {
-	x := &transaction{tree: t, root: root, id: id, tx: newTX(), open: map[string]int{}, theirs: map[string]bool{}}
+	x := &transaction{tree: t, root: root, id: id, tx: newTX(), open: map[string]int{}, theirs: map[string]bool{}, emptied: plan.emptied}
 	for n, c := range plan.Changes {
 		x.add(n, c)
 		x.changes[n].content = plan.computed[n]
@@ -164,7 +177,7 @@ func newTransaction(t *Tree, root int, id string, plan Plan) *transaction {
 
 // beginning is the first line of the journal.
 func (x *transaction) beginning() beginning {
-	b := beginning{V: journalVersion, ID: x.id, Root: x.tree.root, TX: x.tx, Folders: x.missing}
+	b := beginning{V: journalVersion, ID: x.id, Root: x.tree.root, TX: x.tx, Folders: x.missing, Emptied: x.emptied}
 	for _, c := range x.changes {
 		b.Changes = append(b.Changes, c.Change)
 	}

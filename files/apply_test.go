@@ -265,7 +265,7 @@ func TestApplyRefuses(t *testing.T) {
 			t.Errorf("id %q: %v", id, err)
 		}
 	}
-	inside, err := OpenJournals(filepath.Join(tree.Root(), "state"))
+	inside, err := OpenJournals(filepath.Join(tree.Root(), "state"), keepSome)
 	must(t, err)
 	if _, err := tree.Apply(t.Context(), p, inside, "op-1"); err == nil {
 		t.Error("journals beneath the workspace were taken")
@@ -285,7 +285,7 @@ func TestApplyRefuses(t *testing.T) {
 	o, err := tree.Apply(t.Context(), p, j, "op-1")
 	must(t, err)
 	wantApplied(t, o)
-	back := p.Undo()
+	back := reversed(p)
 	if _, err := tree.Apply(t.Context(), back, j, "op-1"); writ.KindOf(err) != writ.Conflict {
 		t.Errorf("an id with a journal: %v", err)
 	}
@@ -345,15 +345,15 @@ func TestFullDisk(t *testing.T) {
 func TestOpenJournalsRefuses(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "open")
 	must(t, os.Mkdir(open, 0o755))
-	if _, err := OpenJournals(open); writ.KindOf(err) != writ.Denied {
+	if _, err := OpenJournals(open, keepSome); writ.KindOf(err) != writ.Denied {
 		t.Errorf("a folder that others can read: %v", err)
 	}
-	if _, err := OpenJournals("relative"); writ.KindOf(err) != writ.Invalid {
+	if _, err := OpenJournals("relative", keepSome); writ.KindOf(err) != writ.Invalid {
 		t.Errorf("a relative folder: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	if _, err := OpenJournals(file); err == nil {
+	if _, err := OpenJournals(file, keepSome); err == nil {
 		t.Error("a file was taken")
 	}
 }

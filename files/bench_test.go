@@ -79,11 +79,11 @@ func BenchmarkPatchOfFiveFiles(b *testing.B) {
 			}
 			put(b, ws, l)
 			tree := openTree(b, ws)
-			j, err := OpenJournals(filepath.Join(dir, "journals"))
+			j, err := OpenJournals(filepath.Join(dir, "journals"), keepSome)
 			must(b, err)
 			defer func() { must(b, j.Close()) }()
 			p := plan(b, tree, lines...)
-			back := p.Undo()
+			back := reversed(p)
 			b.Run("plan", func(b *testing.B) {
 				for b.Loop() {
 					plan(b, tree, lines...)

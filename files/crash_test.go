@@ -51,7 +51,7 @@ func crash(spec string) int {
 		if err := json.Unmarshal([]byte(spec), &s); err != nil {
 			return err
 		}
-		j, err := OpenJournals(s.Journals)
+		j, err := OpenJournals(s.Journals, keepSome)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (s crashSpec) run(t *testing.T) (killed bool) {
 // settle recovers, and holds the outcome against the disk.
 func (s crashSpec) settle(t *testing.T, before, after map[string]string) Settled {
 	t.Helper()
-	j, err := OpenJournals(s.Journals)
+	j, err := OpenJournals(s.Journals, keepSome)
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	all, err := j.Recover(t.Context())
@@ -339,7 +339,7 @@ func TestRecoverLeavesALiveTransactionAlone(t *testing.T) {
 	tree := newTree(t, layout{"a.txt": "v1\n"})
 	j := newJournals(t)
 	p := plan(t, tree, "*** Update File: a.txt", "-v1", "+v2")
-	other, err := OpenJournals(j.dir)
+	other, err := OpenJournals(j.dir, keepSome)
 	must(t, err)
 	defer func() { must(t, other.Close()) }()
 	at(tree, StepRename, 1, func() {

@@ -24,6 +24,7 @@ const (
 	CodeUnauthorized    = "UNAUTHORIZED"
 	CodeVersionConflict = "VERSION_CONFLICT"
 	CodeInvalidPatch    = "INVALID_PATCH"
+	CodeNoOperation     = "OPERATION_NOT_FOUND"
 )
 
 // fault makes the one kind of error that leaves this package for somebody to act on.
@@ -33,7 +34,7 @@ func fault(code, format string, args ...any) *writ.Error {
 
 func kindOf(code string) writ.Kind {
 	switch code {
-	case CodeFileNotFound:
+	case CodeFileNotFound, CodeNoOperation:
 		return writ.NotFound
 	case CodePathEscape, CodeSymlink, CodeSpecialFile, CodeUnauthorized:
 		return writ.Denied
@@ -92,11 +93,11 @@ func systemText(err error) string {
 	return err.Error()
 }
 
-// patchFault is an error of package patch, or one of our own that came back through
-// it, with its code. The message keeps the line of the patch.
-func patchFault(err error) error {
-	if e, ok := errors.AsType[*patch.Error](err); ok {
-		return &writ.Error{Kind: writ.KindOf(e), Code: string(e.Code), Msg: e.Error(), Err: err}
+// withLine is an error of Tree.Read that came back through package patch, with the line
+// of the patch in its message. Others it gives back.
+func withLine(err error) error {
+	if _, ok := errors.AsType[*patch.Error](err); ok {
+		return err
 	}
 	if e, ok := errors.AsType[*writ.Error](err); ok {
 		return &writ.Error{Kind: e.Kind, Code: e.Code, Msg: err.Error(), Err: err}

@@ -67,9 +67,15 @@ func openTree(t testing.TB, dir string, rules ...Rules) *Tree {
 	return tree
 }
 
+// keepSome is more than a test replaces.
+var keepSome = Keep{Operations: 100, Bytes: 64 << 20}
+
+// reversed is what undoes a plan that was applied, without what the journals keep.
+func reversed(p Plan) Plan { return newPlan(p.root, patch.Reverse(p.computed)) }
+
 func newJournals(t testing.TB) *Journals {
 	t.Helper()
-	j, err := OpenJournals(filepath.Join(t.TempDir(), "journals"))
+	j, err := OpenJournals(filepath.Join(t.TempDir(), "journals"), keepSome)
 	must(t, err)
 	t.Cleanup(func() { must(t, j.Close()) })
 	return j
@@ -153,9 +159,9 @@ func plan(t testing.TB, tree *Tree, lines ...string) Plan {
 }
 
 func tryPlan(tree *Tree, expected map[string]string, lines ...string) (Plan, error) {
-	p, err := patch.Parse(patchText(lines...), tree.Root())
+	p, err := patch.Parse(patchText(lines...))
 	if err != nil {
-		return Plan{}, patchFault(err)
+		return Plan{}, err
 	}
 	return tree.Plan(context.Background(), p, expected)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,18 +23,25 @@ const (
 )
 
 // Journals is the folder in which transactions are written down until they are
-// settled and the caller knows it. It may be used from several goroutines.
+// settled and the caller knows it, and in which what the last ones replaced is kept, to
+// undo them. It may be used from several goroutines.
 type Journals struct {
 	dir string // canonical
 	fd  int
+	max Keep
 
-	at func(Step) // of tests: called before each step of a recovery
+	mu      sync.Mutex
+	records []keptRecord // guarded by mu; the oldest first
+	last    time.Time    // guarded by mu; of the newest record
+
+	at func(Step) // of tests: called at each step of a recovery and of Forget
 }
 
 // OpenJournals opens the folder dir, which it makes with mode 0700 when it is missing.
 // It must be absolute, this process's own and closed to others, and not beneath the
-// root of any workspace. The caller must Close it.
-func OpenJournals(dir string) (*Journals, error) {
+// root of any workspace. What is kept there beyond keep is removed. The caller must
+// Close it.
+func OpenJournals(dir string, keep Keep) (*Journals, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, &writ.Error{Kind: writ.Invalid, Op: "open journals", Msg: fmt.Sprintf("folder %s is not absolute", quoted(dir))}
 	}
@@ -56,7 +65,12 @@ func OpenJournals(dir string) (*Journals, error) {
 		closeAll(fd)
 		return nil, &writ.Error{Kind: writ.Denied, Op: "open journals", Msg: fmt.Sprintf("folder %s is open to others: chown it to the server's user and chmod 700 it", quoted(real))}
 	}
-	return &Journals{dir: real, fd: fd}, nil
+	j := &Journals{dir: real, fd: fd, max: keep}
+	if err := j.findRecords(); err != nil {
+		closeAll(fd)
+		return nil, fmt.Errorf("open journals %s: %w", quoted(real), err)
+	}
+	return j, nil
 }
 
 // Close ends the use of the folder. No transaction may be under way.
@@ -66,19 +80,36 @@ func (j *Journals) Close() error {
 }
 
 // Forget removes the journal of a settled transaction, once its outcome is kept
-// elsewhere. One that is not there is no error.
+// elsewhere, and the oldest of what is kept for undoing beyond the bounds. Of what this
+// transaction replaced it removes nothing else: from Apply on that is on the disk. One
+// that has no journal is no error.
 func (j *Journals) Forget(id string) error {
 	if !writ.ValidName(id) {
 		return &writ.Error{Kind: writ.Invalid, Op: "forget journal", Msg: fmt.Sprintf("%s is not the id of an operation", quoted(id))}
 	}
-	if err := unlink(j.fd, id+journalSuffix); err != nil && err != unix.ENOENT {
-		return fmt.Errorf("forget journal %s: %w", id, err)
+	return errors.Join(j.evict(), j.remove(id))
+}
+
+// remove removes a journal, and what was to be kept of a transaction that was never
+// applied.
+func (j *Journals) remove(id string) error {
+	for _, name := range []string{id + draftSuffix, id + journalSuffix} {
+		if err := unlink(j.fd, name); err != nil && err != unix.ENOENT {
+			return fmt.Errorf("forget journal %s: %w", id, err)
+		}
 	}
+	j.step(StepForget)
 	return nil
 }
 
-// ids lists the transactions that have a journal.
-func (j *Journals) ids() ([]string, error) {
+func (j *Journals) step(s Step) {
+	if j.at != nil {
+		j.at(s)
+	}
+}
+
+// ids lists the transactions that have a file of this suffix, in the order of their ids.
+func (j *Journals) ids(suffix string) ([]string, error) {
 	fd, err := openFolder(j.fd, ".") // a descriptor lists its folder once
 	if err != nil {
 		return nil, err
@@ -90,7 +121,7 @@ func (j *Journals) ids() ([]string, error) {
 	}
 	var ids []string
 	for _, e := range list {
-		if id, ok := strings.CutSuffix(e.path, journalSuffix); ok && writ.ValidName(id) {
+		if id, ok := strings.CutSuffix(e.path, suffix); ok && writ.ValidName(id) {
 			ids = append(ids, id)
 		}
 	}
@@ -105,6 +136,7 @@ type beginning struct {
 	Root    string   `json:"root"`
 	TX      string   `json:"tx"`
 	Folders []string `json:"folders"`
+	Emptied []string `json:"emptied,omitempty"`
 	Changes []Change `json:"changes"`
 }
 
@@ -133,7 +165,7 @@ func (j *Journals) begin(b beginning) (*journal, error) {
 	}
 	if err != nil {
 		journal.close()
-		return nil, errors.Join(fmt.Errorf("begin journal %s: %w", b.ID, err), j.Forget(b.ID))
+		return nil, errors.Join(fmt.Errorf("begin journal %s: %w", b.ID, err), j.remove(b.ID))
 	}
 	return journal, nil
 }
@@ -211,15 +243,7 @@ func (j *Journals) lock(id string) (*journal, []byte, error) {
 		}
 		return nil, nil, fmt.Errorf("lock journal %s: %w", id, err)
 	}
-	st, err := statOf(fd)
-	if err == nil && st.Size > maxJournalBytes {
-		err = fmt.Errorf("it has %d bytes, the most is %d", st.Size, maxJournalBytes)
-	}
-	var text []byte
-	if err == nil {
-		text = make([]byte, st.Size)
-		_, err = readAt(fd, text, 0)
-	}
+	text, err := readWhole(fd, maxJournalBytes)
 	if err != nil {
 		closeAll(fd)
 		return nil, nil, fmt.Errorf("read journal %s: %w", id, err)
@@ -232,7 +256,7 @@ func (b *beginning) validate(id string) error {
 	if b.V != journalVersion || b.ID != id || !filepath.IsAbs(b.Root) || !reserved(asideName(b.TX, 0, "new")) {
 		return fmt.Errorf("it is not a journal of version %d of operation %s", journalVersion, id)
 	}
-	for _, name := range b.Folders {
+	for _, name := range slices.Concat(b.Folders, b.Emptied) {
 		if clean, err := resolve(name); err != nil || clean != name {
 			return fmt.Errorf("folder %s is no clean path", quoted(name))
 		}

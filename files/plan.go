@@ -33,6 +33,7 @@ type Plan struct {
 
 	root     string
 	computed []patch.Change // as Changes
+	emptied  []string       // folders that go with the files in them, if nothing else is there
 }
 
 // Paths lists the paths that change, as Changes has them.
@@ -43,10 +44,6 @@ func (p Plan) Paths() []string {
 	}
 	return paths
 }
-
-// Undo is what undoes the changes of a plan that was applied, as a plan of its own:
-// it applies as long as every file is as the plan left it.
-func (p Plan) Undo() Plan { return newPlan(p.root, patch.Reverse(p.computed)) }
 
 // Plan computes what a patch does, and changes nothing on disk (spec/02 §6, steps 5
 // and 6). Expected maps paths, also ones that the patch does not name, to the versions
@@ -81,7 +78,7 @@ func (t *Tree) Plan(ctx context.Context, p patch.Patch, expected map[string]stri
 		if ctx.Err() != nil {
 			return Plan{}, ctx.Err()
 		}
-		return Plan{}, patchFault(err)
+		return Plan{}, withLine(err)
 	}
 	return newPlan(t.root, changes), nil
 }

@@ -58,10 +58,18 @@ func TestScenario49And50And51_PathsThatLeaveAreRefused(t *testing.T) {
 	wantDisk(t, "outside after refusals", outside, beforeOut)
 }
 
+// Whoever parses a patch says which absolute paths are the root.
 func TestAP37_AbsolutePathsBeneathTheRoot(t *testing.T) {
 	tree := newTree(t, layout{"a.txt": "v1\n"})
-	wantApplied(t, apply(t, tree, plan(t, tree, "*** Update File: "+tree.Root()+"/a.txt", "-v1", "+v2")))
-	wantFile(t, tree, "a.txt", "v2\n", 0o644)
+	for _, root := range []string{tree.Root(), "/workspace"} {
+		parsed, err := patch.Parse(patchText("*** Update File: "+root+"/a.txt", "-v1", "+v2"), tree.Root(), "/workspace")
+		must(t, err)
+		p, err := tree.Plan(t.Context(), parsed, nil)
+		must(t, err)
+		wantApplied(t, apply(t, tree, p))
+		wantFile(t, tree, "a.txt", "v2\n", 0o644)
+		wantApplied(t, apply(t, tree, reversed(p)))
+	}
 }
 
 func TestScenario52_PlanChangesNothing(t *testing.T) {

@@ -70,7 +70,7 @@ func TestScenario76_FS12_SwappingLeaksNothing(t *testing.T) {
 		put(t, ws, layout{"f": "inside 0\n", "d/in": "inside 0\n", "fl": "-> ../outside/secret", "dl": "-> ../outside/dir"})
 		return openTree(t, ws)
 	}()
-	journals, err := OpenJournals(filepath.Join(base, "journals"))
+	journals, err := OpenJournals(filepath.Join(base, "journals"), keepSome)
 	must(t, err)
 	defer func() { must(t, journals.Close()) }()
 	before := disk(t, outside)

@@ -27,7 +27,7 @@ type Settled struct {
 // No command may run in the workspaces meanwhile that the lease would keep out. An
 // error is of the folder of the journals, or of ctx.
 func (j *Journals) Recover(ctx context.Context) ([]Settled, error) {
-	ids, err := j.ids()
+	ids, err := j.ids(journalSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("recover transactions: %w", err)
 	}
@@ -74,7 +74,7 @@ func (j *Journals) recover(ctx context.Context, id string) (Settled, error) {
 		return s, err
 	}
 	t.at = j.at
-	x := &transaction{tree: t, root: t.fd, id: id, tx: b.TX, open: map[string]int{}, journal: journal, missing: b.Folders}
+	x := &transaction{tree: t, root: t.fd, id: id, tx: b.TX, open: map[string]int{}, journal: journal, journals: j, missing: b.Folders, emptied: b.Emptied}
 	defer func() {
 		x.closeFolders()
 		_ = t.Close()
@@ -91,10 +91,7 @@ func (j *Journals) recover(ctx context.Context, id string) (Settled, error) {
 func (x *transaction) recover(ctx context.Context, settled *Outcome) (Outcome, error) {
 	x.openExisting()
 	if settled != nil {
-		x.clean(ctx, settled.Status == Applied)
-		if settled.Status == RolledBack {
-			x.removeFolders()
-		}
+		x.tidy(ctx, settled.Status)
 		return *settled, nil
 	}
 	outcome := Outcome{Status: Applied}
@@ -108,17 +105,33 @@ func (x *transaction) recover(ctx context.Context, settled *Outcome) (Outcome, e
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
+	if outcome.Status == Applied {
+		if err := x.journals.name(x.id); err != nil {
+			return Outcome{}, fmt.Errorf("keep what was replaced by %s: %w", x.id, err)
+		}
+		x.step(StepKeep)
+	} else if err := x.journals.drop(x.id); err != nil {
+		return Outcome{}, err
+	}
 	if err := x.syncFolders(); err != nil {
 		return Outcome{}, &writ.Error{Kind: writ.Unavailable, Code: CodeOperationFailed, Op: "recover transaction", Msg: "the workspace cannot be written", Err: err}
 	}
 	if err := x.journal.settle(outcome); err != nil {
 		return Outcome{}, err
 	}
-	x.clean(ctx, outcome.Status == Applied)
-	if outcome.Status == RolledBack {
-		x.removeFolders()
-	}
+	x.tidy(ctx, outcome.Status)
 	return outcome, nil
+}
+
+// tidy removes what a settled transaction has no more use for.
+func (x *transaction) tidy(ctx context.Context, status Status) {
+	x.clean(ctx, status == Applied)
+	switch status {
+	case Applied:
+		x.removeFolders(x.emptied)
+	case RolledBack:
+		x.removeFolders(x.made())
+	}
 }
 
 // openExisting opens the folders that are there. A change whose folder is gone has

@@ -112,6 +112,10 @@ func writeAt(fd int, b []byte, offset int64) error {
 	return nil
 }
 
+// beginSync begins to write a file out, so that several of them are on their way when
+// the first is waited for. It promises nothing: syncFile does.
+func beginSync(fd int) { _ = unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE) }
+
 func syncFile(fd int) error { return retry(func() error { return unix.Fsync(fd) }) }
 
 // without reports whether err says that a file system has not this way of renaming or

@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -19,9 +20,12 @@ type transaction struct {
 	id, tx  string
 	changes []*change       // as in the plan
 	missing []string        // folders that it has to make, each after the one it is in
+	emptied []string        // folders to remove once it is applied, if nothing is in them; in the same order
 	theirs  map[string]bool // of those, the ones that somebody else has made
 	open    map[string]int  // folders, by path
 	journal *journal        // nil before it has begun
+
+	journals *Journals
 }
 
 // change is one change with the places it works at.
@@ -91,14 +95,14 @@ func (x *transaction) miss(folder string) {
 }
 
 // prepare does what changes no file: begin to look.
-func (x *transaction) prepare(ctx context.Context, journals *Journals) (err error) {
+func (x *transaction) prepare(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := x.openFolders(); err != nil {
 		return err
 	}
-	if x.journal, err = journals.begin(x.beginning()); err != nil {
+	if x.journal, err = x.journals.begin(x.beginning()); err != nil {
 		return err
 	}
 	x.step(StepBegin)
@@ -110,9 +114,6 @@ func (x *transaction) prepare(ctx context.Context, journals *Journals) (err erro
 	}
 	if err := x.stage(ctx); err != nil {
 		return err
-	}
-	if err := inParallel(func() error { return syncFile(x.journal.fd) }, func() error { return syncFile(journals.fd) }); err != nil {
-		return systemFault("write the journal of", x.id, err)
 	}
 	x.step(StepSync)
 	for _, c := range x.changes {
@@ -193,20 +194,26 @@ func giveToParent(parent, fd int) error {
 // own journal once for all of them.
 const syncAtOnce = 16
 
-// stage writes the new contents beside their targets and flushes them.
+// stage writes the new contents beside their targets, and to the journals' folder what
+// is to be kept of the former ones. It flushes them, and the journal: there is no order
+// among them, as long as nothing is renamed.
 func (x *transaction) stage(ctx context.Context) error {
-	var fds []int
-	flush := func() error {
-		var jobs []func() error
-		for _, fd := range fds {
-			jobs = append(jobs, func() error { return syncFile(fd) })
-		}
-		err := inParallel(jobs...)
+	var fds []int // written and not flushed
+	defer func() { closeAll(fds...) }()
+	flush := func(more ...int) error {
+		err := syncAll(append(more, fds...)...)
 		closeAll(fds...)
 		fds = nil
 		return err
 	}
-	defer func() { closeAll(fds...) }()
+	record, err := x.keep()
+	if err != nil {
+		return systemFault("keep what is replaced by", x.id, err)
+	}
+	if record >= 0 {
+		fds = append(fds, record)
+		x.step(StepKeep)
+	}
 	for _, c := range x.changes {
 		if c.content.After == nil {
 			continue
@@ -226,7 +233,7 @@ func (x *transaction) stage(ctx context.Context) error {
 			}
 		}
 	}
-	if err := flush(); err != nil {
+	if err := flush(x.journal.fd, x.journals.fd); err != nil {
 		return systemFault("write", x.changes[0].Path, err)
 	}
 	return nil
@@ -248,6 +255,7 @@ func (x *transaction) write(c *change, f *patch.File) (fd int, err error) {
 	if err := writeAt(fd, f.Content, 0); err != nil {
 		return -1, err
 	}
+	beginSync(fd)
 	if like := x.like(c); like >= 0 {
 		err = copyAttributes(like, fd)
 		closeAll(like)
@@ -299,6 +307,10 @@ func (x *transaction) carryOut(ctx context.Context) error {
 		}
 	}
 	x.step(StepVerify)
+	if err := x.journals.name(x.id); err != nil {
+		return systemFault("keep what was replaced by", x.id, err)
+	}
+	x.step(StepKeep)
 	if err := x.syncFolders(); err != nil {
 		return systemFault("write", x.changes[0].Path, err)
 	}
@@ -306,13 +318,10 @@ func (x *transaction) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// syncFolders flushes the names in every folder that the transaction works in.
+// syncFolders flushes the names in every folder that the transaction works in, and in
+// that of the journals.
 func (x *transaction) syncFolders() error {
-	var jobs []func() error
-	for _, fd := range x.open {
-		jobs = append(jobs, func() error { return syncFile(fd) })
-	}
-	return inParallel(jobs...)
+	return syncAll(slices.AppendSeq([]int{x.journals.fd}, maps.Values(x.open))...)
 }
 
 // clean removes what was set aside, but for what may be somebody's only copy. What
@@ -334,14 +343,15 @@ func (x *transaction) clean(ctx context.Context, applied bool) {
 	}
 }
 
-// removeFolders removes the folders that the transaction had to make, if they are
-// empty.
-func (x *transaction) removeFolders() {
-	for _, folder := range slices.Backward(x.missing) {
+// made are the folders that were missing and that nobody else has made.
+func (x *transaction) made() []string {
+	return slices.DeleteFunc(slices.Clone(x.missing), func(folder string) bool { return x.theirs[folder] })
+}
+
+// removeFolders removes folders that are empty. Each stands after the one it is in.
+func (x *transaction) removeFolders(folders []string) {
+	for _, folder := range slices.Backward(folders) {
 		up, base := split(folder)
-		if x.theirs[folder] {
-			continue
-		}
 		fd, err := openFolder(x.root, up)
 		if err != nil {
 			continue
@@ -351,16 +361,16 @@ func (x *transaction) removeFolders() {
 	}
 }
 
-// inParallel runs jobs, at most syncAtOnce at a time, and waits for all of them.
-func inParallel(jobs ...func() error) error {
-	errs := make([]error, len(jobs))
+// syncAll flushes files, at most syncAtOnce at a time.
+func syncAll(fds ...int) error {
+	errs := make([]error, len(fds))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, syncAtOnce)
-	for i, job := range jobs {
+	for i, fd := range fds {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = job()
+			errs[i] = syncFile(fd)
 		})
 	}
 	wg.Wait()

@@ -53,9 +53,9 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the error as the vocabulary has it, with its kind.
+// Unwrap gives the error as the vocabulary has it, with its kind and code.
 func (e *Error) Unwrap() error {
-	return &writ.Error{Kind: e.kind(), Op: "apply patch", Msg: e.Error()}
+	return &writ.Error{Kind: e.kind(), Code: string(e.Code), Op: "apply patch", Msg: e.Error()}
 }
 
 func (e *Error) kind() writ.Kind {

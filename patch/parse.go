@@ -25,8 +25,10 @@ const validHeaders = `valid are "*** Add File: PATH", "*** Update File: PATH", "
 // CRLF.
 //
 // An absolute path is refused unless it is beneath one of roots: the absolute paths
-// by which the workspace is known, such as where it is on the host and where a
-// sandbox sees it.
+// by which the one who wrote the patch knows the workspace, such as where a sandbox sees
+// it. It is the same file as the relative path then (AP-37). Whose contract has relative
+// paths alone, as the workspace tools (spec/02 §4, scenario 50), gives no roots, and every
+// absolute path is a PathEscape.
 //
 // The error is an *Error of code InvalidPatch or PathEscape that names the line. A
 // patch without sections parses; Apply refuses it.

@@ -146,7 +146,7 @@ func checkPatch(req writ.PatchRequest) error {
 	if err := onlyText(code, "the patch", req.Patch); err != nil {
 		return err
 	}
-	size := len(req.Patch)
+	size := len(req.Patch) + len(req.Undo)
 	for path, version := range req.Expected {
 		if err := onlyText("PATH_ESCAPE", "a path of expected_versions", path); err != nil {
 			return err

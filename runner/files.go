@@ -20,6 +20,10 @@ type FilesOptions struct {
 	State string
 	Roots int // roots of workspaces kept open; 0 means 64
 	Plans int // patches planned or carried out at one time; 0 means 4
+	// What the last patches replaced is kept in State, to undo them: of Undos patches, 0
+	// means 256, and UndoBytes in all, 0 means 256 MiB. Negative ones keep nothing.
+	Undos     int
+	UndoBytes int64
 }
 
 // What a caller gets at most, beside the limits of package files. Both fit a message of
@@ -53,7 +57,8 @@ type Files struct {
 // OpenFiles opens the state folder and settles every patch that an earlier process has
 // left (see Recover). An error is of the state folder or of ctx.
 func OpenFiles(ctx context.Context, opt FilesOptions) (*Files, error) {
-	journals, err := files.OpenJournals(filepath.Join(opt.State, "journals"))
+	keep := files.Keep{Operations: max(cmp.Or(opt.Undos, 256), 0), Bytes: max(cmp.Or(opt.UndoBytes, 256<<20), 0)}
+	journals, err := files.OpenJournals(filepath.Join(opt.State, "journals"), keep)
 	if err != nil {
 		return nil, fmt.Errorf("open files: %w", err)
 	}
@@ -147,7 +152,7 @@ func (f *Files) Find(ctx context.Context, w writ.Workspace, q writ.FileQuery) (w
 
 // page is a listing as far as its bytes are bounded, and at least one path of it.
 func page(offset int, l files.Listing) writ.FileListing {
-	out := writ.FileListing{Paths: l.Paths, Next: l.Next, Total: l.Total, Version: l.Version, Incomplete: l.Incomplete}
+	out := writ.FileListing{Paths: l.Paths, Next: l.Next, Total: l.Total, Version: l.Version, Incomplete: l.Incomplete, Skipped: l.Skipped}
 	matches := l.Matches
 	size := 0
 	for i, path := range l.Paths {
@@ -170,7 +175,14 @@ func page(offset int, l files.Listing) writ.FileListing {
 }
 
 // Plan says what a patch would do now, and changes nothing (spec/02 §6, steps 5 and 6).
-// Changes have the versions before and after; of no file there is none.
+// Changes have the versions before and after; of no file there is none. All paths of a
+// patch are relative: an absolute one is PATH_ESCAPE.
+//
+// With Undo it is the patch that takes that operation back, exactly, as
+// files.Tree.PlanUndo: possible as long as all its files are as it left them, and what it
+// replaced is kept (see FilesOptions). Otherwise the error is of code VERSION_CONFLICT, or
+// of kind writ.NotFound with code OPERATION_NOT_FOUND. A request that has a patch or
+// expected versions too is Invalid.
 func (f *Files) Plan(ctx context.Context, w writ.Workspace, req writ.PatchRequest) (writ.PatchPlan, error) {
 	tree, done, err := f.borrow(w)
 	if err != nil {
@@ -181,7 +193,7 @@ func (f *Files) Plan(ctx context.Context, w writ.Workspace, req writ.PatchReques
 		return writ.PatchPlan{}, err
 	}
 	defer f.over()
-	plan, err := planOf(ctx, tree, w, req)
+	plan, err := f.plan(ctx, tree, w, req)
 	if err != nil {
 		return writ.PatchPlan{}, err
 	}
@@ -200,20 +212,50 @@ func (f *Files) turn(ctx context.Context) error {
 
 func (f *Files) over() { <-f.plans }
 
-func planOf(ctx context.Context, tree *files.Tree, w writ.Workspace, req writ.PatchRequest) (files.Plan, error) {
-	p, err := patch.Parse(req.Patch, w.Root, tree.Root())
+// plan is what a request asks for.
+func (f *Files) plan(ctx context.Context, tree *files.Tree, w writ.Workspace, req writ.PatchRequest) (files.Plan, error) {
+	if req.Undo != "" {
+		if req.Patch != "" || len(req.Expected) > 0 {
+			return files.Plan{}, &writ.Error{
+				Kind: writ.Invalid, Code: files.CodeInvalidPatch, Op: "undo patch",
+				Msg: "the request has an operation to undo, and a patch or expected versions too: send one or the other",
+			}
+		}
+		return tree.PlanUndo(ctx, f.journals, string(req.Undo))
+	}
+	p, err := parse(req.Patch, w.Root, tree.Root())
 	if err != nil {
-		return files.Plan{}, patchFault(err)
+		return files.Plan{}, err
 	}
 	return tree.Plan(ctx, p, req.Expected)
 }
 
-// patchFault gives an error of package patch its code.
-func patchFault(err error) error {
-	if e, ok := errors.AsType[*patch.Error](err); ok {
-		return &writ.Error{Kind: writ.KindOf(e), Code: string(e.Code), Msg: e.Error(), Err: err}
+// parse reads a patch for a workspace tool, whose paths are relative (spec/02 §4): an
+// absolute one is PATH_ESCAPE, also beneath the workspace's own root. Of such a one the
+// error says which relative path is the same file.
+func parse(text string, roots ...string) (patch.Patch, error) {
+	p, err := patch.Parse(text)
+	e, ok := errors.AsType[*patch.Error](err)
+	if !ok || e.Code != patch.PathEscape {
+		return p, err
 	}
-	return err
+	known, knownErr := patch.Parse(text, roots...)
+	if knownErr != nil {
+		return p, err
+	}
+	for _, s := range known.Sections {
+		name := ""
+		switch e.Line {
+		case s.Line:
+			name = s.Path
+		case s.Line + 1:
+			name = s.MoveTo
+		}
+		if name != "" {
+			e.Msg += fmt.Sprintf(", as %q", name)
+		}
+	}
+	return p, err
 }
 
 // shown is a plan as it leaves this process.
@@ -239,8 +281,9 @@ func changesOf(changes []files.Change) []writ.FileChange {
 	return out
 }
 
-// Patch carries a patch out as one transaction, as files.Tree.Apply, under the id of its
-// operation (spec/02 §6, steps 5 to 10). It does so once: a call with an id that has an
+// Patch carries what Plan says out as one transaction, as files.Tree.Apply, under the id
+// of its operation (spec/02 §6, steps 5 to 10); an undoing is an operation like any other,
+// and can be undone. It does so once: a call with an id that has an
 // outcome answers that, whatever else it asks for, also after a crash, and
 // writ.PatchUnknown while that cannot be settled; one with an id that is under way waits
 // for it. Forget ends that: an id must not be used after it.
@@ -279,7 +322,7 @@ func (f *Files) Patch(ctx context.Context, w writ.Workspace, id writ.OperationID
 			return none, false, err
 		}
 		defer f.over()
-		plan, err := planOf(ctx, tree, w, req)
+		plan, err := f.plan(ctx, tree, w, req)
 		if err != nil {
 			return none, false, err
 		}
@@ -316,8 +359,9 @@ func (f *Files) Recover(ctx context.Context) ([]writ.Settlement, error) {
 	return f.patches.recover(ctx)
 }
 
-// Forget drops the outcome of a patch, once it is recorded elsewhere. An id that has
-// none is no error; one that is under way, or not settled yet, is one of kind
+// Forget drops the outcome of a patch, once it is recorded elsewhere. What an applied one
+// replaced stays, until it is the oldest beyond the bounds. An id that has none is no
+// error; one that is under way, or not settled yet, is one of kind
 // writ.Conflict.
 func (f *Files) Forget(_ context.Context, id writ.OperationID) error {
 	if err := f.enter(); err != nil {

@@ -55,6 +55,12 @@ func Files(t *testing.T, start func(t *testing.T, opt runner.FilesOptions) (f An
 		{"OutcomesOutliveTheProcess", s.restart},
 		{"CancelledCallChangesNothing", s.cancelled},
 		{"ManyRoots", s.manyRoots},
+		{"Scenario50_AbsolutePaths", s.absolute},
+		{"UndoIsExact", s.undo},
+		{"UndoIsRefusedWhenFilesMovedOn", s.undoMovedOn},
+		{"UndoChecksAndIsBound", s.undoChecked},
+		{"UndoOfWhatIsNotKept", s.undoNotKept},
+		{"UndoIsBounded", s.undoBounds},
 	} {
 		t.Run(c.name, c.run)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -187,6 +188,47 @@ func (s filesSuite) patchFaults(t *testing.T) {
 	if all, err := f.Recover(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("refusals leave %+v, %v", all, err)
 	}
+}
+
+// An absolute path is refused, also one beneath the root; the error says which relative
+// path is the same file.
+func (s filesSuite) absolute(t *testing.T) {
+	f, w := s.files(t), tree(t, map[string]string{"a": "one\n", "dir/b": "two\n"})
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(w.Root, link); err != nil {
+		t.Fatal(err)
+	}
+	linked := WorkspaceAt(link)
+	for _, c := range []struct {
+		w     writ.Workspace
+		lines []string
+		tells string
+	}{
+		{w, []string{"*** Update File: " + w.Root + "/a", "@@", "-one", "+x"}, `as "a"`},
+		{w, []string{"*** Delete File: a", "*** Delete File: " + w.Root + "/dir/../dir/b"}, `as "dir/b"`},
+		{w, []string{"*** Update File: a", "*** Move to: " + w.Root + "/c", "@@", "-one", "+x"}, `as "c"`},
+		{linked, []string{"*** Add File: " + link + "/c", "+x"}, `as "c"`},
+		{linked, []string{"*** Add File: " + w.Root + "/c", "+x"}, `as "c"`},
+		{w, []string{"*** Add File: /etc/cron.d/x", "+x"}, "relative"},
+		{w, []string{"*** Add File: " + w.Root + "x/c", "+x"}, "relative"},
+		{w, []string{"*** Delete File: " + w.Root}, "relative"},
+		{w, []string{"*** Delete File: " + w.Root + "/a", "*** Add File: /etc/cron.d/x", "+x"}, "relative"},
+	} {
+		_, err := f.Patch(t.Context(), c.w, writ.NewOperationID(), request(c.w, c.lines...), "")
+		wantFault(t, fmt.Sprintf("patch %q", c.lines), err, writ.Denied, "PATH_ESCAPE")
+		if !strings.Contains(writ.Message(err), c.tells) {
+			t.Errorf("patch %q: %v does not tell %q", c.lines, err, c.tells)
+		}
+	}
+	for _, name := range []string{w.Root + "/a", "/etc/passwd"} {
+		_, err := f.Read(t.Context(), w, name, 0, 1)
+		wantFault(t, "read "+name, err, writ.Denied, "PATH_ESCAPE")
+		req := request(w, "*** Delete File: a")
+		req.Expected = map[string]string{name: versionOf("one\n")}
+		_, err = f.Patch(t.Context(), w, writ.NewOperationID(), req, "")
+		wantFault(t, "expected "+name, err, writ.Denied, "PATH_ESCAPE")
+	}
+	wantFiles(t, "after refusals", w, map[string]string{"a": "one\n", "dir/b": "two\n"})
 }
 
 // What was agreed to is what is carried out, or nothing is.

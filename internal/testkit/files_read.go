@@ -152,12 +152,12 @@ func (s filesSuite) find(t *testing.T) {
 }
 
 func (s filesSuite) content(t *testing.T) {
-	f, w := s.files(t), tree(t, map[string]string{"a": "one\ntwo words\n", "b": "two\ntwo\n", "c": "three\n"})
+	f, w := s.files(t), tree(t, map[string]string{"a": "one\ntwo words\n", "b": "two\ntwo\n", "c": "three\n", "binary": "two\x00"})
 	got, err := f.Find(t.Context(), w, writ.FileQuery{Content: "two", Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := writ.FileListing{Paths: []string{"a", "b"}, Total: 2, Version: got.Version, Matches: []writ.FileMatch{
+	want := writ.FileListing{Paths: []string{"a", "b"}, Total: 2, Version: got.Version, Skipped: 1, Matches: []writ.FileMatch{
 		{Path: "a", Line: 2, Text: "two words"}, {Path: "b", Line: 1, Text: "two"}, {Path: "b", Line: 2, Text: "two"},
 	}}
 	if d := cmp.Diff(want, got); d != "" {
