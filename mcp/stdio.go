@@ -23,7 +23,7 @@ import (
 // in is closed at the end if it is an io.Closer. A read of it that is under way and
 // that closing does not end is left behind.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer, who writ.Principal) error {
-	t := &stdio{in: bufio.NewReaderSize(in, 64<<10), out: out, lines: make(chan line), closed: make(chan struct{})}
+	t := &stdio{in: bufio.NewReaderSize(in, 64<<10), out: out, lines: make(chan line), moved: make(chan struct{}, 1), closed: make(chan struct{})}
 	if c, ok := in.(io.Closer); ok {
 		t.closer = c
 	}
@@ -56,8 +56,45 @@ type stdio struct {
 	mu  sync.Mutex // held while a message is written
 	out io.Writer
 
+	// flow is what is open in both directions, and moved says that it changed.
+	flow  flow
+	moved chan struct{}
+
 	once   sync.Once
 	closed chan struct{}
+}
+
+// flow counts the calls that are open.
+type flow struct {
+	mu     sync.Mutex
+	calls  int // guarded by mu; of the client, that are not answered
+	asking int // guarded by mu; of ours to the client, that it has not answered
+}
+
+// settled reports whether nothing more can come of the client's calls when it sends
+// nothing more: they are answered, or wait for an answer of its own.
+func (f *flow) settled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls == 0 || f.asking > 0
+}
+
+// count takes a message of the client, or one to it, into account.
+func (f *flow) count(msg jsonrpc.Message, incoming bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	req, isRequest := msg.(*jsonrpc.Request)
+	switch {
+	case isRequest && !req.IsCall(): // a notification
+	case isRequest && incoming:
+		f.calls++
+	case isRequest:
+		f.asking++
+	case incoming:
+		f.asking--
+	default:
+		f.calls--
+	}
 }
 
 func (t *stdio) Connect(context.Context) (sdk.Connection, error) { return t, nil }
@@ -116,7 +153,8 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return nil, ctx.Err()
 		}
 		if l.err != nil {
-			return nil, l.err
+			// The SDK ends the calls under way when there is nothing more to read.
+			return nil, t.settle(ctx, l.err)
 		}
 		msg, err := t.admit(l)
 		if r, ok := errors.AsType[*rejection](err); ok {
@@ -126,9 +164,24 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 			continue
 		}
 		if msg != nil {
+			t.flow.count(msg, true)
 			return msg, nil
 		}
 	}
+}
+
+// settle is the end of the input, once the calls under way are answered.
+func (t *stdio) settle(ctx context.Context, end error) error {
+	for errors.Is(end, io.EOF) && !t.flow.settled() {
+		select {
+		case <-t.moved:
+		case <-t.closed:
+			return end
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return end
 }
 
 // admit is the message in l, nil when there is nothing to do, or a *rejection.
@@ -181,7 +234,19 @@ func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
-	return t.write(data)
+	// A question counts before its answer can come, an answer when it is written.
+	if _, ask := msg.(*jsonrpc.Request); ask {
+		t.flow.count(msg, false)
+		err = t.write(data)
+	} else {
+		err = t.write(data)
+		t.flow.count(msg, false)
+	}
+	select {
+	case t.moved <- struct{}{}:
+	default:
+	}
+	return err
 }
 
 func (t *stdio) write(data []byte) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -128,6 +129,48 @@ func TestMCP17_CancellingACall(t *testing.T) {
 	}
 	p.send(ping7)
 	p.wantPing()
+}
+
+// TestEndOfInput_AnswersWhatWasSent: a client that says all at once and hangs up gets
+// every answer.
+func TestEndOfInput_AnswersWhatWasSent(t *testing.T) {
+	p := newPipe(t, newServer(t, newDesk(writ.ApprovalsOff)))
+	p.send(initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	want := map[string]bool{`"init"`: true}
+	for i := range 20 {
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"read","arguments":{"workspace_id":"main","path":"ok.txt"}}}`, i))
+		want[fmt.Sprint(i)] = true
+	}
+	p.in.Close()
+	for len(want) > 0 {
+		r := p.next()
+		if r.Error != nil || !want[string(r.ID)] {
+			t.Fatalf("unexpected %+v", r)
+		}
+		delete(want, string(r.ID))
+	}
+}
+
+// TestEndOfInput_DoesNotWaitForItsUser: nobody can answer a form any more.
+func TestEndOfInput_DoesNotWaitForItsUser(t *testing.T) {
+	p := newPipe(t, newServer(t, newDesk(writ.ApprovalsConfirm)))
+	p.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1), `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.next()
+	p.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"apply_patch","arguments":{"workspace_id":"main","patch":"x"}}}`)
+	if r := p.next(); r.Method != "elicitation/create" {
+		t.Fatalf("%+v", r)
+	}
+	p.in.Close()
+	for over := time.After(patience); ; { // less than a form has time
+		select {
+		case _, open := <-p.lines:
+			if !open {
+				return
+			}
+		case <-over:
+			t.Fatal("the session goes on after its client hung up")
+		}
+	}
 }
 
 // TestClose_EndsCalls: a server that stops does not wait for its calls.
