@@ -73,9 +73,10 @@ var layers = map[string]string{
 // meets are packages that a package's tests use beside those: the other end of
 // what they test.
 var meets = map[string]string{
-	"rest":   "client",
-	"remote": "runner sandbox sandbox/jail", // a real runner behind the wire
-	"store":  "audit",                       // the log on a real store
+	"approval": "patch", // the diffs that it shows
+	"rest":     "client",
+	"remote":   "runner sandbox sandbox/jail", // a real runner behind the wire
+	"store":    "audit",                       // the log on a real store
 }
 
 // owners lists sharp imports and the only packages whose product files may hold
