@@ -92,7 +92,10 @@ func (w *Workspaces) forgetRecorded(ctx context.Context, id writ.OperationID) er
 	case err != nil:
 		return err
 	case op.Finished != nil:
-		w.forget(ctx, op)
+		// Also when the ledger has it as unknown: that stays, and nobody asks the runner.
+		if err := w.files.Forget(ctx, id); err != nil {
+			return fmt.Errorf("forget %s: %w", id, err)
+		}
 	}
 	return nil
 }

@@ -42,6 +42,8 @@ type GatewaySetup struct {
 	Operators []writ.Operator
 	Jobs      bool            // work the store's jobs, as a server does
 	Changed   func(writ.Task) // called after the hub, if not nil
+	LogKey    writ.Secret     // private, of the audit log; empty means a new one
+	State     string          // of a Workshop's files; empty means a temporary folder
 }
 
 // observer is a hub and what a test hangs on it.
@@ -99,7 +101,7 @@ func Gateway(t testing.TB, adjust ...func(*GatewaySetup)) *System {
 	for _, a := range adjust {
 		a(&setup)
 	}
-	s := &System{Setup: setup, Log: newLog(t), Runner: &ScriptedRunner{}, Slog: &LogText{}, t: t}
+	s := &System{Setup: setup, Log: openLog(t, setup.LogKey), Runner: &ScriptedRunner{}, Slog: &LogText{}, t: t}
 	if setup.URL == "" {
 		s.file = filepath.Join(t.TempDir(), "writ.db")
 		s.Setup.URL = "sqlite:" + s.file

@@ -15,11 +15,23 @@ import (
 
 var _ audit.Tx = (*store.Tx)(nil) // the store imports no audit, so the promise is held here
 
-func newLog(t testing.TB) *audit.Log {
+func newLog(t testing.TB) *audit.Log { return openLog(t, LogKey(t)) }
+
+// LogKey is a new private key of an audit log.
+func LogKey(t testing.TB) writ.Secret {
 	t.Helper()
 	private, _, err := audit.GenerateKey("writ.test")
 	if err != nil {
 		t.Fatal(err)
+	}
+	return private
+}
+
+// openLog is the log of a private key, of a new one when it is empty.
+func openLog(t testing.TB, private writ.Secret) *audit.Log {
+	t.Helper()
+	if private == "" {
+		private = LogKey(t)
 	}
 	log, err := audit.New(private)
 	if err != nil {

@@ -1,0 +1,202 @@
+package testkit
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ"
+	"writ/gateway"
+	"writ/runner"
+	"writ/store"
+	"writ/workspace"
+)
+
+// WorkspacePolicy lets identities and the owner of the data folder use the tools of
+// workspaces, as the policy does that writ starts with.
+const WorkspacePolicy = `@id("tools")
+permit (principal, action in [Action::"read", Action::"patch"], resource is Workspace)
+when { principal is Identity || principal is Local };
+`
+
+// Workshop is a System with the tools of workspaces on real files.
+type Workshop struct {
+	*System
+	Tools *gateway.Workspaces
+	Files *FaultyFiles // what Tools calls
+
+	workspaces []writ.Workspace
+	close      func() // of what openTools opened
+}
+
+// Workspaces starts a Workshop on a System that adjust has changed. Beside the
+// identities of Gateway it knows mate (acme, read and patch), reader (acme, read) and,
+// with the scopes read and patch too, coder of acme and guest of globex.
+func Workspaces(t testing.TB, workspaces []writ.Workspace, adjust ...func(*GatewaySetup)) *Workshop {
+	t.Helper()
+	tools := func(g *GatewaySetup) {
+		g.Policy = WorkspacePolicy
+		for i, id := range g.Options.Identities {
+			if len(id.Scopes) > 0 {
+				g.Options.Identities[i].Scopes = append(slices.Clone(id.Scopes), writ.ScopeRead, writ.ScopePatch)
+			}
+		}
+		g.Options.Identities = append(g.Options.Identities,
+			writ.Identity{ID: "mate", Tenant: "acme", Scopes: []writ.Scope{writ.ScopeRead, writ.ScopePatch}},
+			writ.Identity{ID: "reader", Tenant: "acme", Scopes: []writ.Scope{writ.ScopeRead}})
+	}
+	s := Gateway(t, append([]func(*GatewaySetup){tools}, adjust...)...)
+	if s.Setup.State == "" {
+		s.Setup.State = filepath.Join(t.TempDir(), "state")
+	}
+	w := &Workshop{System: s, Files: &FaultyFiles{}, workspaces: workspaces}
+	w.openTools()
+	return w
+}
+
+// openTools opens the files as a runner does that starts, and settles what is left.
+func (w *Workshop) openTools() {
+	w.t.Helper()
+	ctx := context.Background()
+	files, err := runner.OpenFiles(ctx, runner.FilesOptions{State: w.Setup.State})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	registry, err := workspace.NewRegistry(w.workspaces, w.Setup.State)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.Files.put(files)
+	tools := gateway.NewWorkspaces(w.Gateway, w.Files, registry)
+	w.Tools = tools
+	closed := false
+	w.close = func() {
+		if closed {
+			return
+		}
+		closed = true
+		tools.Close(ctx)
+		if err := files.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+	w.t.Cleanup(w.close)
+	if err := tools.Sweep(ctx, true); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// End stops the tools and then the System, as the end of the test does otherwise.
+func (w *Workshop) End() {
+	w.t.Helper()
+	w.close()
+	w.System.End()
+}
+
+// Restart stops everything in good order and starts it again, with other workspaces
+// when there are any. What the files were told to do wrong they do no more.
+func (w *Workshop) Restart(workspaces ...writ.Workspace) {
+	w.t.Helper()
+	w.close()
+	if len(workspaces) > 0 {
+		w.workspaces = workspaces
+	}
+	w.Files.Mend()
+	w.System.Restart()
+	w.openTools()
+}
+
+// Crashed is a Workshop on a copy of what is on the disk now, as after a crash of the
+// whole server, with workspaces as they are. w must do nothing more with its files: what
+// it is in the middle of must hang.
+func (w *Workshop) Crashed() *Workshop {
+	w.t.Helper()
+	next := &Workshop{System: w.System.Crashed(), Files: &FaultyFiles{}, workspaces: w.workspaces}
+	next.openTools()
+	return next
+}
+
+// Settle sweeps as a running server does from time to time.
+func (w *Workshop) Settle() {
+	w.t.Helper()
+	if err := w.Tools.Sweep(context.Background(), false); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Ledger is the operation as it is stored.
+func (w *Workshop) Ledger(id writ.OperationID) writ.Operation {
+	w.t.Helper()
+	return view(w.t, w.DB, func(ctx context.Context, tx *store.Tx) (writ.Operation, error) { return tx.Operation(ctx, id) })
+}
+
+// Operations are all that the ledger has, newest first.
+func (w *Workshop) Operations() []writ.Operation {
+	w.t.Helper()
+	return view(w.t, w.DB, func(ctx context.Context, tx *store.Tx) ([]writ.Operation, error) {
+		var all []writ.Operation
+		f := writ.OperationFilter{Page: writ.Page{Limit: writ.MaxPage}}
+		for {
+			page, next, err := tx.Operations(ctx, f)
+			if all = append(all, page...); err != nil || next == "" {
+				return all, err
+			}
+			f.Page.Cursor = next
+		}
+	})
+}
+
+// Verdict is who's on a held patch, given what who is shown.
+func (w *Workshop) Verdict(who writ.Principal, id writ.ApprovalID, v writ.Verdict, reason string) (writ.Approval, error) {
+	seen, err := w.Approval(context.Background(), who, id)
+	if err != nil {
+		return writ.Approval{}, err
+	}
+	return w.Vote(context.Background(), who, id, writ.VoteRequest{Verdict: v, Reason: reason, Shown: seen.Shown})
+}
+
+// MustResolve has who grant a held patch, or deny it.
+func (w *Workshop) MustResolve(who writ.Principal, id writ.ApprovalID, grant bool) writ.Approval {
+	w.t.Helper()
+	verdict := writ.Grant
+	if !grant {
+		verdict = writ.Refuse
+	}
+	a, err := w.Verdict(who, id, verdict, "")
+	if err != nil {
+		w.t.Fatalf("%s by %s: %v", verdict, who.Ref(), err)
+	}
+	return a
+}
+
+// Journals are the patches of which the files still have a journal.
+func (w *Workshop) Journals() []string {
+	w.t.Helper()
+	list, err := os.ReadDir(filepath.Join(w.Setup.State, "journals"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range list {
+		if id, ok := strings.CutSuffix(e.Name(), ".journal"); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Workspace is a workspace of tenant acme in a new folder with these files, changed by
+// adjust.
+func Workspace(t testing.TB, id writ.WorkspaceID, content map[string]string, adjust ...func(*writ.Workspace)) writ.Workspace {
+	t.Helper()
+	ws := WorkspaceAt(t.TempDir())
+	ws.ID, ws.Tenant = id, "acme"
+	PutFiles(t, ws.Root, content)
+	for _, a := range adjust {
+		a(&ws)
+	}
+	return ws
+}
