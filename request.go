@@ -84,8 +84,8 @@ type UndoRequest struct {
 	Key string `json:"key,omitempty"`
 }
 
-// MaxOperationKeyBytes bounds the key of an UndoRequest.
-const MaxOperationKeyBytes = 1000
+// MaxOperationKeyBytes bounds the key of an operation.
+const MaxOperationKeyBytes = 256
 
 // Validate reports every fault of the request at once.
 func (r UndoRequest) Validate() error {

@@ -150,7 +150,7 @@ func TestOtherBodies(t *testing.T) {
 		`{"check_only":"yes"}`: "/check_only",
 		`{"key":"\u0000"}`:     "key",
 		`{"undo":"op-2"}`:      "/undo",
-		`{"key":"` + strings.Repeat("k", writ.MaxOperationKeyBytes+1) + `"}`: "1000",
+		`{"key":"` + strings.Repeat("k", writ.MaxOperationKeyBytes+1) + `"}`: "256",
 	} {
 		wantProblem(t, s.send(t, "POST", "/v1/operations/op-1/undo", body), 400, words)
 	}

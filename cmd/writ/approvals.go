@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -11,10 +12,11 @@ import (
 )
 
 type approvalsCmd struct {
-	List  approvalsListCmd  `cmd:"" help:"List held requests, newest first."`
-	Show  approvalsShowCmd  `cmd:"" help:"Show exactly what would run, and who asked."`
-	Grant approvalsGrantCmd `cmd:"" help:"Let a request run: on a terminal shows it and asks, else takes the digest of what you were shown."`
-	Deny  approvalsDenyCmd  `cmd:"" help:"Refuse a request."`
+	List   approvalsListCmd   `cmd:"" help:"List held requests, newest first."`
+	Show   approvalsShowCmd   `cmd:"" help:"Show exactly what would run or change, and who asked."`
+	Grant  approvalsGrantCmd  `cmd:"" help:"Allow a request: on a terminal shows it and asks, else takes the digest of what you were shown."`
+	Deny   approvalsDenyCmd   `cmd:"" help:"Refuse a request."`
+	Resume approvalsResumeCmd `cmd:"" help:"Carry out a patch that was granted."`
 }
 
 type approvalsListCmd struct {
@@ -37,10 +39,21 @@ func (l *approvalsListCmd) Run(ctx context.Context, c *cli, e env) error {
 		if next != "" {
 			defer fmt.Fprintf(e.stderr, "more with --cursor %s\n", next)
 		}
-		return list(e.stdout, l.JSON, items, "APPROVAL STATE IDENTITY TASK EXPIRES REASON", func(a writ.Approval) []string {
-			return []string{string(a.ID), string(a.State), string(a.Identity), string(a.Task), when(a.Expires), a.Reason}
+		return list(e.stdout, l.JSON, items, "APPROVAL STATE REQUESTER HELD EXPIRES REASON", func(a writ.Approval) []string {
+			return []string{string(a.ID), string(a.State), requesterOf(a), whatIsHeld(a), when(a.Expires), a.Reason}
 		})
 	})
+}
+
+// requesterOf is the identity that something is for, else who asked for it.
+func requesterOf(a writ.Approval) string { return cmp.Or(string(a.Identity), a.Requester.String()) }
+
+// whatIsHeld is the task of a run, or the workspace of a patch.
+func whatIsHeld(a writ.Approval) string {
+	if a.Patch != nil {
+		return "patch in " + string(a.Patch.Workspace)
+	}
+	return string(a.Task)
 }
 
 type approvalArg struct {
@@ -105,7 +118,11 @@ func (g *approvalsGrantCmd) Run(ctx context.Context, c *cli, e env) error {
 				req.Reason = unseenReason(g.Reason, v.Need)
 			} else {
 				printView(e, v)
-				if !confirmed(e, "let it run?") {
+				question := "let it run?"
+				if v.Patch != nil {
+					question = "let it change the files?"
+				}
+				if !confirmed(e, question) {
 					return &writ.Error{Kind: writ.Denied, Op: "grant", Msg: fmt.Sprintf("not granted; %s is still pending", g.ID)}
 				}
 			}
@@ -164,7 +181,29 @@ func vote(ctx context.Context, e env, cl *client.Client, id writ.ApprovalID, v w
 		return nil
 	}
 	fmt.Fprintf(e.stdout, "%s %s\n", a.ID, a.State)
+	if a.State == writ.ApprovalGranted && a.Patch != nil {
+		fmt.Fprintf(e.stderr, "writ: nothing has changed yet: who asked for it carries it out, or   writ approvals resume %s\n", a.ID)
+	}
 	return nil
+}
+
+type approvalsResumeCmd struct {
+	approvalArg
+	JSON bool `name:"json" help:"Print the operation as JSON."`
+}
+
+// Run carries a granted patch out, once: again, it says the same.
+func (r *approvalsResumeCmd) Run(ctx context.Context, c *cli, e env) error {
+	return withTask(ctx, c, e, func(cl *client.Client) error {
+		_, op, err := cl.Resume(ctx, r.ID)
+		if err != nil {
+			return held(e, err)
+		}
+		if r.JSON {
+			return document(e.stdout, op)
+		}
+		return reportOperation(e, op)
+	})
 }
 
 // withOperator calls fn with a client of an operator's rights.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,9 +44,22 @@ func connectTo(ctx context.Context, c *cli, e env, asOperator bool, sockets []st
 		}
 		return cl, cl.Close, nil
 	}
-	socket, finish, err := reach(ctx, c, e, sockets, folderPatience)
+	var socket string
+	own, err := reach(ctx, e, folderPatience,
+		func() bool {
+			i := slices.IndexFunc(sockets, func(name string) bool { return answers(filepath.Join(c.Data, name)) })
+			if i >= 0 {
+				socket = sockets[i]
+			}
+			return i >= 0
+		},
+		func() (*system, error) { return openOwn(ctx, c, e, onceSocketName, func(places) error { return nil }) })
 	if err != nil {
 		return nil, nil, err
+	}
+	finish := func() {}
+	if own != nil {
+		socket, finish = onceSocketName, func() { own.finish(ctx, e.stderr) }
 	}
 	if key == "" && asOperator {
 		if key, err = readKey(filepath.Join(c.Data, operatorKeyName)); err != nil && !os.IsNotExist(err) {
@@ -66,24 +80,22 @@ const (
 	folderPoll     = 20 * time.Millisecond
 )
 
-// reach finds a server that answers on one of the data folder's sockets, or makes
-// this process one, which finish ends. While another process holds the folder and
-// serves none of them it waits: a server may be about to answer, a command to end.
-func reach(ctx context.Context, c *cli, e env, sockets []string, patience time.Duration) (socket string, finish func(), err error) {
+// reach finds a server on the data folder, which joined reports, or makes this process
+// one, by own. While another process holds the folder and joined does not find it, it
+// waits: a server may be about to answer, a command to end. It answers nil when joined.
+func reach(ctx context.Context, e env, patience time.Duration, joined func() bool, own func() (*system, error)) (*system, error) {
 	begun, said := time.Now(), false
 	for {
-		for _, name := range sockets {
-			if answers(filepath.Join(c.Data, name)) {
-				return name, func() {}, nil
-			}
+		if joined() {
+			return nil, nil
 		}
-		s, err := openOwn(ctx, c, e)
+		s, err := own()
 		if err == nil {
-			return onceSocketName, func() { s.finish(ctx, e.stderr) }, nil
+			return s, nil
 		}
 		waited := time.Since(begun)
 		if !errors.Is(err, errFolderInUse) || waited >= patience {
-			return "", nil, err
+			return nil, err
 		}
 		if !said && waited >= folderQuiet {
 			said = true
@@ -91,26 +103,34 @@ func reach(ctx context.Context, c *cli, e env, sockets []string, patience time.D
 		}
 		select {
 		case <-ctx.Done():
-			return "", nil, err
+			return nil, err
 		case <-time.After(folderPoll):
 		}
 	}
 }
 
-// openOwn starts all parts for one command. It logs warnings only: the command
-// says the rest.
-func openOwn(ctx context.Context, c *cli, e env) (*system, error) {
+// openOwn starts all parts for one command, unless check refuses what it is for, and
+// serves the API on the socket of that name. It logs warnings only: the command says the
+// rest.
+func openOwn(ctx context.Context, c *cli, e env, socket string, check func(places) error) (*system, error) {
 	folder, err := openFolder(c.Data, e.stderr)
 	if err != nil {
 		return nil, err
 	}
 	cfg, err := loadConfig(c)
+	var p places
+	if err == nil {
+		p, err = placesOf(cfg, c.Data)
+	}
+	if err == nil {
+		err = check(p)
+	}
 	if err != nil {
 		folder.release()
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return openSystem(ctx, e, folder, cfg, onceSocketName, log)
+	return openSystem(ctx, e, folder, cfg, socket, log)
 }
 
 // answers reports whether a server listens on the socket.

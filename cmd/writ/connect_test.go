@@ -21,7 +21,11 @@ func TestAFolderInUseIsWaitedForAndThenRefused(t *testing.T) {
 	defer held.release()
 	var said strings.Builder
 	c, e := &cli{Data: data}, env{stderr: &said}
-	_, _, err = reach(t.Context(), c, e, []string{socketName}, 50*time.Millisecond)
+	joined := func() bool { return answers(data + "/" + socketName) }
+	own := func() (*system, error) {
+		return openOwn(t.Context(), c, e, onceSocketName, func(places) error { return nil })
+	}
+	_, err = reach(t.Context(), e, 50*time.Millisecond, joined, own)
 	if !errors.Is(err, errFolderInUse) || writ.KindOf(err) != writ.Unavailable || !strings.Contains(writ.Message(err), "is in use by writ pid ") {
 		t.Errorf("got %v (kind %v)", err, writ.KindOf(err))
 	}
@@ -38,11 +42,8 @@ func TestAFolderInUseIsWaitedForAndThenRefused(t *testing.T) {
 		}
 		ln <- l
 	})
-	socket, finish, err := reach(t.Context(), c, e, []string{socketName}, time.Minute)
-	if err != nil || socket != socketName {
-		t.Errorf("got %q, %v", socket, err)
-	} else {
-		finish()
+	if s, err := reach(t.Context(), e, time.Minute, joined, own); err != nil || s != nil {
+		t.Errorf("got %v, %v", s, err)
 	}
 	if l := <-ln; l != nil {
 		l.Close()

@@ -14,6 +14,7 @@ import (
 
 	"writ"
 	"writ/auth"
+	"writ/mcp"
 )
 
 // The API's unix sockets in the data folder: that of a server, and that of a command
@@ -25,36 +26,69 @@ const (
 )
 
 // serveSocket serves the API on a socket of the data folder, to the folder's owner.
-// Nobody else can enter the folder, whatever the socket's mode is between the two
-// calls that make it and set it.
 func (s *system) serveSocket(name string) error {
 	// The folder's lock is ours: sockets that are there are those of the dead.
-	for _, dead := range []string{socketName, onceSocketName} {
+	for _, dead := range []string{socketName, onceSocketName, toolsSocketName} {
 		if err := os.Remove(filepath.Join(s.folder.path, dead)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-	path := filepath.Join(s.folder.path, name)
-	ln, err := net.Listen("unix", path)
+	ln, err := s.listenSocket(name)
 	if err != nil {
-		return &writ.Error{Kind: writ.Unavailable, Op: "listen", Err: err, Msg: fmt.Sprintf("cannot listen on %s: %v", path, err)}
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return errors.Join(err, ln.Close())
+		return err
 	}
 	s.serveOn(ln, s.api.Unix(localPeer))
 	return nil
 }
 
-// serveTCP serves the API on the configured address and answers the real one.
+// listenSocket makes a socket of the data folder. Nobody else than the folder's owner
+// can enter it, whatever the socket's mode is between the two calls that make it and
+// set it.
+func (s *system) listenSocket(name string) (net.Listener, error) {
+	path := filepath.Join(s.folder.path, name)
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, &writ.Error{Kind: writ.Unavailable, Op: "listen", Err: err, Msg: fmt.Sprintf("cannot listen on %s: %v", path, err)}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// serveTCP serves the API and the workspace tools on the configured address and answers
+// the real one.
 func (s *system) serveTCP() (net.Addr, error) {
 	ln, err := net.Listen("tcp", s.cfg.Listen)
 	if err != nil {
 		return nil, &writ.Error{Kind: writ.Unavailable, Op: "listen", Err: err, Msg: fmt.Sprintf("cannot listen on %s: %v (choose another with --listen)", s.cfg.Listen, err)}
 	}
 	host, _, _ := net.SplitHostPort(s.cfg.Listen)
-	s.serveOn(ln, s.api.TCP(append([]string{host}, s.cfg.Hosts...)...))
+	hosts := append([]string{host}, s.cfg.Hosts...)
+	s.tools = mcp.New(s.slog, mcp.Services{Workspaces: s.workspaces}, mcp.Options{Version: version})
+	s.endpoint = s.tools.HTTP(s.door, mcp.HTTPOptions{
+		Hosts: hosts, Origins: s.cfg.MCP.Origins, Issuer: s.cfg.MCP.Issuer, Resource: s.cfg.MCP.Resource,
+	})
+	srv := s.api.TCP(hosts...)
+	srv.Handler = s.withTools(srv.Handler)
+	s.serveOn(ln, srv)
 	return ln.Addr(), nil
+}
+
+// protectedResource is where RFC 9728 has the metadata of what keys are for.
+const protectedResource = "/.well-known/oauth-protected-resource"
+
+// withTools is the API with the endpoint of the workspace tools beside it. Each checks
+// Host, Origin and key of its own requests.
+func (s *system) withTools(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		metadata := s.cfg.MCP.Issuer != "" && (r.URL.Path == protectedResource || r.URL.Path == protectedResource+mcp.Path)
+		if r.URL.Path == mcp.Path || metadata {
+			s.endpoint.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 // exposed reports whether other machines can reach a TCP address.

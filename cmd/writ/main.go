@@ -35,17 +35,20 @@ type cli struct {
 	Server string `help:"URL of a running server, instead of the one of the data folder." env:"WRIT_SERVER" placeholder:"URL"`
 	Key    string `help:"File with the API key to use; WRIT_KEY holds the key itself." env:"WRIT_KEY_FILE" type:"path" placeholder:"FILE"`
 
-	Run       runCmd       `cmd:"" help:"Run a file, or standard input, as a registered identity."`
-	Serve     serveCmd     `cmd:"" help:"Start the server."`
-	Tasks     tasksCmd     `cmd:"" help:"List, show, watch, wait for and cancel tasks."`
-	Approvals approvalsCmd `cmd:"" help:"List, show, grant and deny held requests."`
-	Audit     auditCmd     `cmd:"" help:"Read, verify, prove and export the audit log."`
-	Policy    policyCmd    `cmd:"" help:"Check, test and explain the policy."`
-	Keys      keysCmd      `cmd:"" help:"Create, list and revoke API keys."`
-	Operators operatorsCmd `cmd:"" help:"Add, list and disable operators."`
-	Doctor    doctorCmd    `cmd:"" help:"Say what this host can enforce, and how to mend what it cannot."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
-	Runner    runnerCmd    `cmd:"" hidden:"" help:"The runner process; started by serve."`
+	Run        runCmd        `cmd:"" help:"Run a file, or standard input, as a registered identity."`
+	Serve      serveCmd      `cmd:"" help:"Start the server."`
+	MCP        mcpCmd        `cmd:"" name:"mcp" help:"Offer the workspace tools to a coding agent on standard input and output."`
+	Tasks      tasksCmd      `cmd:"" help:"List, show, watch, wait for and cancel tasks."`
+	Approvals  approvalsCmd  `cmd:"" help:"List, show, grant, deny and resume held requests."`
+	Workspaces workspacesCmd `cmd:"" help:"List the folders that tools may work in."`
+	Operations operationsCmd `cmd:"" help:"List, show and undo what was done to workspaces."`
+	Audit      auditCmd      `cmd:"" help:"Read, verify, prove and export the audit log."`
+	Policy     policyCmd     `cmd:"" help:"Check, test and explain the policy."`
+	Keys       keysCmd       `cmd:"" help:"Create, list and revoke API keys."`
+	Operators  operatorsCmd  `cmd:"" help:"Add, list and disable operators."`
+	Doctor     doctorCmd     `cmd:"" help:"Say what this host can enforce, and how to mend what it cannot."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Runner     runnerCmd     `cmd:"" hidden:"" help:"The runner process; started by serve."`
 }
 
 func main() {
@@ -118,7 +121,7 @@ const (
 	exitUsage       = 2   // the command line is wrong
 	exitCancelled   = 120 // the task was cancelled, or ended by us for a limit
 	exitDenied      = 121 // policy or a person said no
-	exitHeld        = 122 // held, and --no-wait was given
+	exitHeld        = 122 // held, and --no-wait was given; also of operations undo
 	exitExpired     = 123 // nobody decided in time
 	exitTimedOut    = 124 // as timeout(1)
 	exitNotRun      = 125 // the sandbox or the server failed; the program did not run to its end

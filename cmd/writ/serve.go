@@ -10,6 +10,7 @@ import (
 
 	"writ"
 	"writ/config"
+	"writ/mcp"
 )
 
 type serveCmd struct{}
@@ -30,11 +31,15 @@ func (*serveCmd) Run(ctx context.Context, c *cli, e env) error {
 		return err
 	}
 	defer s.close()
+	if err := s.serveSessions(); err != nil {
+		return err
+	}
 	addr, err := s.serveTCP()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stderr, "API:           http://%s (bearer key)\n", addr)
+	fmt.Fprintf(e.stderr, "MCP:           http://%s%s (bearer key; on this machine also: writ mcp)\n", addr, mcp.Path)
 	if exposed(addr) {
 		s.slog.Warn("other machines can reach the API, which is plain HTTP: keys and code cross the network in clear",
 			"listen", addr.String(), "mend", "listen on loopback, with a TLS proxy in front whose name stands under hosts in the configuration")

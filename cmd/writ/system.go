@@ -18,6 +18,7 @@ import (
 	"writ/audit"
 	"writ/config"
 	"writ/gateway"
+	"writ/mcp"
 	"writ/policy"
 	"writ/remote"
 	"writ/rest"
@@ -44,7 +45,14 @@ type system struct {
 	runner *remote.Process
 	gw     *gateway.Gateway
 	admin  *admin.Service
+	door   *admin.Door
 	api    *rest.API
+
+	places     places
+	workspaces *gateway.Workspaces
+	tools      *mcp.Server // over HTTP
+	endpoint   *mcp.Handler
+	sessions   *sessions // on the socket
 
 	stopJobs func(context.Context) error
 	servers  []*http.Server
@@ -57,7 +65,7 @@ type system struct {
 // API on the socket of that name in it. The folder is the system's from here on; on
 // error it is released and nothing is left running.
 func openSystem(ctx context.Context, e env, folder *dataFolder, cfg config.Config, socket string, logger *slog.Logger) (*system, error) {
-	s := &system{folder: folder, cfg: cfg, slog: logger, failed: make(chan error, 4)}
+	s := &system{folder: folder, cfg: cfg, slog: logger, sessions: newSessions(), failed: make(chan error, 4)}
 	if err := s.open(ctx, e, socket); err != nil {
 		s.close()
 		return nil, err
@@ -66,6 +74,9 @@ func openSystem(ctx context.Context, e env, folder *dataFolder, cfg config.Confi
 }
 
 func (s *system) open(ctx context.Context, e env, socket string) (err error) {
+	if s.places, err = placesOf(s.cfg, s.folder.path); err != nil {
+		return err
+	}
 	dir := s.cfg.PolicyDir(s.folder.path)
 	if err := checkTrusted(dir); err != nil {
 		return err
@@ -105,6 +116,7 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 		ApprovalTTL: s.cfg.Approvals.TTL, Held: s.cfg.Approvals.Pending, Identities: s.cfg.Identities,
 		Slots: slots, Backlog: s.cfg.Runner.Queue, Share: max(1, (slots+s.cfg.Runner.Queue+1)/2),
 	})
+	s.workspaces = gateway.NewWorkspaces(s.gw, s.runner.Client().Files(), s.places.registry)
 	s.admin = admin.New(s.gw, s.db, s.log, s.runner.Client())
 	if err := firstOperator(ctx, s); err != nil {
 		return err
@@ -118,11 +130,14 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.work.Go(func() { s.gw.Watch(background) })
+	s.work.Go(func() { s.workspaces.Watch(background) })
 	s.work.Go(func() { s.watchPolicy(background) })
 	s.work.Go(func() { s.watchRunner(background) })
 
+	s.door = admin.NewDoor(s.admin, s.slog)
 	s.api = rest.New(s.slog, rest.Services{
-		Auth: admin.NewDoor(s.admin, s.slog), Tasks: task.New(s.gw, s.db, hub, s.log), Approvals: s.gw, Audit: s.admin, Access: s.admin, Policy: s.admin,
+		Auth: s.door, Tasks: task.New(s.gw, s.db, hub, s.log), Approvals: s.gw, Workspaces: ledger{s.workspaces, s.places, s.gw},
+		Audit: s.admin, Access: s.admin, Policy: s.admin,
 	}, rest.Options{})
 	return nil
 }
@@ -131,6 +146,9 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 // this start with all that decides about requests.
 func (s *system) settle(ctx context.Context) error {
 	err := s.gw.Sweep(ctx, true)
+	if err == nil {
+		err = s.workspaces.Sweep(ctx, true)
+	}
 	if err == nil {
 		err = s.gw.Announce(ctx, localAs("start"))
 	}
@@ -174,7 +192,13 @@ func within(d time.Duration, fn func(context.Context)) {
 // close stops the parts in the reverse of their order. Each has time of its own: what
 // one uses up is not the next one's.
 func (s *system) close() {
-	// First: nothing new is admitted.
+	// First: nothing new is admitted. The tools before the HTTP servers, which wait for
+	// the streams of their sessions.
+	within(requestsEnd, s.sessions.end)
+	if s.tools != nil {
+		s.tools.Close()
+		s.endpoint.Close()
+	}
 	within(requestsEnd, s.stopServing)
 	if s.stopJobs != nil {
 		within(requestsEnd, func(ctx context.Context) {
@@ -183,7 +207,10 @@ func (s *system) close() {
 			}
 		})
 	}
-	// Then: what runs ends and is recorded, which needs runner and store.
+	// Then: what is under way ends and is recorded, which needs runner and store.
+	if s.workspaces != nil {
+		within(runsEnd, s.workspaces.Close)
+	}
 	if s.gw != nil {
 		within(runsEnd, s.gw.Close)
 	}
@@ -208,20 +235,32 @@ func (s *system) close() {
 }
 
 // finish closes a system that a command started for itself and needs no more. Others
-// may use it meanwhile: their requests and their runs end first, however long that
-// takes. When ctx ends they have the time that a stopping server gives them.
+// may use it meanwhile: their sessions, their requests and their runs end first, however
+// long that takes. When ctx ends they have the time that a stopping server gives them.
 func (s *system) finish(ctx context.Context, stderr io.Writer) {
 	until, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(runsEnd, cancel) })()
 	note := time.AfterFunc(time.Second, func() {
-		if n := s.gw.Carrying(); n > 0 {
-			fmt.Fprintf(stderr, "writ: waiting for %d other task(s) that came to this command; interrupt it to end them\n", n)
+		if tasks, sessions := s.gw.Carrying(), s.sessions.count(); tasks+sessions > 0 {
+			fmt.Fprintf(stderr, "writ: waiting for %d other task(s) and %d session(s) of workspace tools that came to this command; interrupt it to end them\n", tasks, sessions)
 		}
 	})
 	defer note.Stop()
+	// A session does not end by itself when this command is told to.
+	sessions, enough := context.WithCancel(ctx)
+	s.work.Go(func() {
+		select {
+		case <-s.failed:
+			enough()
+		case <-sessions.Done():
+		}
+	})
+	s.sessions.wait(sessions)
+	enough()
+	within(requestsEnd, s.sessions.end)
 	s.gw.Close(until)
 	s.stopServing(until)
+	cancel()
 	s.close()
 }
 
