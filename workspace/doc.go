@@ -8,8 +8,8 @@
 //
 // [Leases] keep changes apart: one at a time for one root, whatever the ids under
 // which the root is registered and also when one root is beneath the other; the
-// others wait in the order in which they came. They are of this process's memory and
-// end with it.
+// others wait in the order in which they came, but not for a process that runs there,
+// which refuses them. They are of this process's memory and end with it.
 //
 // It promises that a caller sees no workspace of another tenant, and cannot tell one
 // from none; that a registry with any fault is refused as a whole, with every fault

@@ -13,8 +13,11 @@ import (
 // MaxWaiters is how many requests may wait for one root (spec/02 §3.3).
 const MaxWaiters = 64
 
-// CodeQueueFull is the code of an error for one waiter too many (spec/02 §5.14).
-const CodeQueueFull = "RESOURCE_QUEUE_FULL"
+// The codes of errors of leases (spec/02 §5.14).
+const (
+	CodeQueueFull = "RESOURCE_QUEUE_FULL" // one waiter too many
+	CodeBusy      = "WORKSPACE_BUSY"      // a process holds the root
+)
 
 // Leases say who may change what is beneath a root: one holder at a time. Roots that
 // overlap, which are the same folder or one beneath the other, exclude each other;
@@ -31,26 +34,32 @@ type Leases struct {
 	waiting []*waiter
 }
 
-// Lease is a root held for one request. It must be released.
+// Lease is a root held for one request, or for one process. It must be released.
 type Lease struct {
-	leases *Leases
-	root   place
-	once   sync.Once
+	leases  *Leases
+	root    place
+	process writ.ProcessID // guarded by Leases.mu; that it is held for, empty for a request
+	once    sync.Once
 }
 
 type waiter struct {
 	lease   *Lease
-	granted chan struct{} // closed, under Leases.mu, when the lease is held
+	granted chan struct{} // closed, under Leases.mu, when the lease is held or refused
+	refused error         // set before granted is closed
 }
 
 // Acquire holds root, which must be absolute and need not be there, for one request.
 // It waits until no other lease overlaps it and nobody who came before waits for one
 // that does; the place in the order is taken when Acquire is called.
 //
+// Nobody waits for a process: when one holds a root that overlaps this one, or comes to
+// hold it meanwhile (Keep), the error is of kind writ.Conflict with CodeBusy and names
+// it.
+//
 // Without an error the caller must Release the lease, by defer, so that a panic does it
-// too. An error is of kind writ.Exhausted with CodeQueueFull when MaxWaiters wait for
-// roots that overlap this one, of kind writ.Invalid when root is not absolute, or that
-// of ctx. Nothing is held or waits then.
+// too. Other errors are of kind writ.Exhausted with CodeQueueFull when MaxWaiters wait
+// for roots that overlap this one, of kind writ.Invalid when root is not absolute, or
+// that of ctx. Nothing is held or waits then.
 func (l *Leases) Acquire(ctx context.Context, root string) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -68,6 +77,9 @@ func (l *Leases) Acquire(ctx context.Context, root string) (*Lease, error) {
 	}
 	select {
 	case <-w.granted:
+		if w.refused != nil {
+			return nil, w.refused
+		}
 		if err := ctx.Err(); err != nil { // both came, and a request that is over must not begin
 			lease.Release()
 			return nil, err
@@ -83,6 +95,11 @@ func (l *Leases) Acquire(ctx context.Context, root string) (*Lease, error) {
 func (l *Leases) enter(lease *Lease) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, h := range l.held {
+		if h.process != "" && h.root.overlaps(lease.root) {
+			return nil, busy(h.process)
+		}
+	}
 	if l.free(lease, l.waiting) {
 		l.held = append(l.held, lease)
 		return nil, nil
@@ -113,7 +130,40 @@ func (l *Leases) leave(w *waiter) {
 		l.grant(w.lease.root)
 		return
 	}
-	l.drop(w.lease)
+	if w.refused == nil {
+		l.drop(w.lease)
+	}
+}
+
+// Keep makes the lease the process's: who waits for it is refused at once, as is
+// everybody who comes (spec/02 §8.2). It is released as before, when the process has
+// ended.
+func (h *Lease) Keep(id writ.ProcessID) {
+	l := h.leases
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.process = id
+	var stay []*waiter
+	for _, w := range l.waiting {
+		if !w.lease.root.overlaps(h.root) {
+			stay = append(stay, w)
+			continue
+		}
+		w.refused = busy(id)
+		close(w.granted)
+	}
+	gone := len(stay) < len(l.waiting)
+	l.waiting = stay
+	if gone {
+		l.grantAll() // who waited behind those that are gone only
+	}
+}
+
+func busy(id writ.ProcessID) error {
+	return &writ.Error{
+		Kind: writ.Conflict, Code: CodeBusy, Op: "hold workspace",
+		Msg: fmt.Sprintf("process %s runs in this workspace: wait for its end, or end it with terminate_process", id),
+	}
 }
 
 // Release gives the root up, to those who wait for it. A second call does nothing.
@@ -134,9 +184,15 @@ func (l *Leases) drop(lease *Lease) {
 // grant gives leases to waiters whom nothing is before any more, after something that
 // overlaps freed has gone. mu is held.
 func (l *Leases) grant(freed place) {
+	l.grantIf(func(w *waiter) bool { return w.lease.root.overlaps(freed) })
+}
+
+func (l *Leases) grantAll() { l.grantIf(func(*waiter) bool { return true }) }
+
+func (l *Leases) grantIf(concerned func(*waiter) bool) {
 	for i := 0; i < len(l.waiting); {
 		w := l.waiting[i]
-		if !w.lease.root.overlaps(freed) || !l.free(w.lease, l.waiting[:i]) {
+		if !concerned(w) || !l.free(w.lease, l.waiting[:i]) {
 			i++
 			continue
 		}
