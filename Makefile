@@ -27,7 +27,7 @@ lint: ## format, vet, staticcheck
 	@scripts/lint.sh
 
 bench: ## measure: Go benchmarks, then bench/run.sh
-	@scripts/setup.sh run
+	@scripts/setup.sh bench
 	go test -run '^$$' -bench . -benchmem ./...
 	@if [ -x bench/run.sh ]; then bench/run.sh; fi
 

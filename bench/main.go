@@ -21,14 +21,22 @@ func main() {
 		jail.Main()
 	}
 	writ := flag.String("writ", "", "`path` of the writ program to measure")
-	n := flag.Int("n", 60, "how often each run is measured")
+	clients := flag.String("clients", "", "`folder` of the commands that scripts/mcpclients.sh installs; without it the tools of workspaces are not measured")
+	only := flag.Bool("tools", false, "measure the tools of workspaces alone")
+	n := flag.Int("n", 60, "how often each is measured")
 	flag.Parse()
 	if *writ == "" || *n < 1 || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := bench(ctx, os.Stdout, *writ, *n)
+	var err error
+	if !*only {
+		err = bench(ctx, os.Stdout, *writ, *n)
+	}
+	if err == nil && *clients != "" {
+		err = benchTools(ctx, os.Stdout, *writ, *clients, *n)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -36,7 +44,7 @@ func main() {
 	}
 }
 
-// bench measures everything with exe as the server, and prints the tables.
+// bench measures runs with exe as the server, and prints the tables.
 func bench(ctx context.Context, w io.Writer, exe string, n int) error {
 	dir, err := os.MkdirTemp("", "writ-bench-")
 	if err != nil {
@@ -66,12 +74,36 @@ func bench(ctx context.Context, w io.Writer, exe string, n int) error {
 	return nil
 }
 
-func aim(w io.Writer, text string, met bool, got time.Duration) {
-	verdict := "NOT MET"
-	if met {
-		verdict = "met"
+// benchTools measures the tools of workspaces with exe, and prints the tables.
+func benchTools(ctx context.Context, w io.Writer, exe, clients string, n int) error {
+	dir, err := os.MkdirTemp("", "writ-bench-")
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "aim: %s: %s (%s)\n", text, verdict, show(got))
+	defer os.RemoveAll(dir)
+	fmt.Fprintf(w, "\ntools of workspaces, load %s\n\n", load())
+	tables, err := workspaces(ctx, exe, clients, dir, n)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		t.print(w)
+	}
+	for _, t := range tables {
+		got := t.ratio("writ", "official")
+		verdict(w, t.name+" takes at most 0.3 of what server-filesystem takes", got <= 0.3, fmt.Sprintf("%.2f", got))
+	}
+	return nil
+}
+
+func aim(w io.Writer, text string, met bool, got time.Duration) { verdict(w, text, met, show(got)) }
+
+func verdict(w io.Writer, text string, met bool, got string) {
+	is := "NOT MET"
+	if met {
+		is = "met"
+	}
+	fmt.Fprintf(w, "aim: %s: %s (%s)\n", text, is, got)
 }
 
 // load is what else the machine does, as the kernel averages it.

@@ -52,7 +52,7 @@ func runs(ctx context.Context, exe, dir string, n int) (tables []*table, err err
 
 	b := boxes{provider}
 	for _, p := range programs() {
-		t := &table{name: p.name, rows: []*series{
+		t := &table{name: p.name, bases: []string{"spawn", "bwrap"}, rows: []*series{
 			{id: "spawn", name: "bare spawn"},
 			{id: "bwrap", name: "bare bwrap"},
 			{id: "cold", name: "sandbox, cold"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,10 +30,11 @@ func (s *series) at(q float64) time.Duration {
 	return sorted[int(q*float64(len(sorted)-1)+0.5)]
 }
 
-// table compares ways to run one program.
+// table compares ways to do one thing.
 type table struct {
-	name string
-	rows []*series
+	name  string
+	rows  []*series
+	bases []string // ids of the rows that others are compared with; the last is a floor
 }
 
 func (t *table) row(id string) *series {
@@ -40,14 +42,25 @@ func (t *table) row(id string) *series {
 }
 
 func (t *table) print(w io.Writer) {
-	spawn, bwrap := t.row("spawn").at(0.5), t.row("bwrap").at(0.5)
-	fmt.Fprintf(w, "| %s, %d times | best | p50 | p95 | p50 of spawn | of bwrap | above bwrap |\n|---|--:|--:|--:|--:|--:|--:|\n", t.name, len(t.rows[0].took))
+	fmt.Fprintf(w, "| %s, %d times | best | p50 | p95 |", t.name, len(t.rows[0].took))
+	for _, base := range t.bases {
+		fmt.Fprintf(w, " p50 of %s |", base)
+	}
+	fmt.Fprintf(w, " above %s |\n|---|%s\n", t.bases[len(t.bases)-1], strings.Repeat("--:|", 4+len(t.bases)))
 	for _, s := range t.rows {
 		p50 := s.at(0.5)
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %.1f | %.2f | %s |\n", s.name, show(s.at(0)), show(p50), show(s.at(0.95)),
-			float64(p50)/float64(spawn), float64(p50)/float64(bwrap), show(p50-bwrap))
+		fmt.Fprintf(w, "| %s | %s | %s | %s |", s.name, show(s.at(0)), show(p50), show(s.at(0.95)))
+		for _, base := range t.bases {
+			fmt.Fprintf(w, " %.2f |", t.ratio(s.id, base))
+		}
+		fmt.Fprintf(w, " %s |\n", show(p50-t.row(t.bases[len(t.bases)-1]).at(0.5)))
 	}
 	fmt.Fprintln(w)
+}
+
+// ratio is the median of one row as a part of that of another.
+func (t *table) ratio(id, base string) float64 {
+	return float64(t.row(id).at(0.5)) / float64(t.row(base).at(0.5))
 }
 
 func printParts(w io.Writer, parts []*series) {
