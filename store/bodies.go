@@ -35,7 +35,7 @@ func (tx *Tx) Body(ctx context.Context, task writ.TaskID, name string) ([]byte, 
 // DeleteBodies deletes all bodies of a task and returns how many there were. The
 // audit log does not depend on them.
 func (tx *Tx) DeleteBodies(ctx context.Context, task writ.TaskID) (int64, error) {
-	return tx.exec(ctx, "delete bodies", `DELETE FROM bodies WHERE task = $1`, string(task))
+	return tx.deleteBodies(ctx, `DELETE FROM bodies WHERE task = $1`, string(task))
 }
 
 // The names of an approval's bodies.
@@ -70,5 +70,12 @@ func (tx *Tx) DeleteApprovalBodies(ctx context.Context, id writ.ApprovalID, name
 	var c conditions
 	c.terms = append(c.terms, "approval = "+c.arg(string(id)))
 	in(&c, "name", names)
-	return tx.exec(ctx, "delete approval bodies", `DELETE FROM approval_bodies`+c.where(), c.args...)
+	return tx.deleteBodies(ctx, `DELETE FROM approval_bodies`+c.where(), c.args...)
+}
+
+// deleteBodies deletes, and remembers to take the bytes out of SQLite's log as well.
+func (tx *Tx) deleteBodies(ctx context.Context, query string, args ...any) (int64, error) {
+	n, err := tx.exec(ctx, "delete bodies", query, args...)
+	tx.deleted = tx.deleted || n > 0
+	return n, err
 }

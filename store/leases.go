@@ -21,9 +21,10 @@ func (tx *Tx) Leave(ctx context.Context, owner string) error {
 	return err
 }
 
-// Alive is the set of gateways whose lease has not ended by now. A running task of
-// any other owner was interrupted. On SQLite opening the store ends all leases,
-// since the process that opens it is the only one.
+// Alive is the set of gateways whose lease has not ended by now. A running task
+// and an unfinished operation of any other owner were interrupted. On SQLite
+// opening the store ends all leases, since the process that opens it is the only
+// one.
 func (tx *Tx) Alive(ctx context.Context, now time.Time) (map[string]bool, error) {
 	owners, err := all(ctx, tx, "leases", `SELECT owner FROM leases WHERE until > $1`,
 		func(row scanner) (owner string, err error) { return owner, row.Scan(&owner) }, millis(now))

@@ -54,6 +54,15 @@ func child(role, url string) {
 			ready()
 			return nil
 		}))
+	case "forget": // dies when it has deleted a body under a reader
+		fatal(db.Update(ctx, func(tx *store.Tx) error { return putBody(ctx, tx, []byte(mark)) }))
+		fatal(db.View(ctx, func(tx *store.Tx) error {
+			_, err := tx.Body(ctx, "t1", store.BodyStdout)
+			fatal(err)
+			fatal(db.Update(ctx, func(tx *store.Tx) error { return deleteBodies(ctx, tx) }))
+			ready()
+			return nil
+		}))
 	case "work": // dies while it handles a job
 		_, err := db.Work(ctx, func(context.Context, store.Job) error { ready(); return nil })
 		fatal(err)

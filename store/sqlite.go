@@ -18,6 +18,9 @@ import (
 // readers is how many snapshots of a SQLite store are read at a time.
 const readers = 4
 
+// busyTimeout is how long a connection waits for another process, in milliseconds.
+const busyTimeout = "5000"
+
 func (db *DB) openSQLite(ctx context.Context, path string) error {
 	db.engine = sqlite
 	path, err := filepath.Abs(path)
@@ -34,7 +37,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	// out half-way that somebody else wrote what it has read.
 	writer := url.Values{
 		"_txlock":       {"immediate"},
-		"_busy_timeout": {"5000"},
+		"_busy_timeout": {busyTimeout},
 		"_foreign_keys": {"on"},
 		"_journal_mode": {"WAL"},
 		"_synchronous":  {"FULL"}, // what was committed survives a power cut
@@ -52,12 +55,50 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := adopt(ctx, db.writer); err != nil {
 		return err
 	}
-	reader := url.Values{"_busy_timeout": {"5000"}, "_query_only": {"on"}, "_defensive": {"1"}}
+	db.stale.Store(true) // a process that was killed may have left its log
+	db.scrub(ctx)
+	reader := url.Values{"_busy_timeout": {busyTimeout}, "_query_only": {"on"}, "_defensive": {"1"}}
 	if db.reader, err = sql.Open("sqlite", dsn(path, reader)); err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
 	db.reader.SetMaxOpenConns(readers)
 	db.reader.SetMaxIdleConns(readers)
+	return nil
+}
+
+// scrub empties the write-ahead log of a SQLite store after bodies were deleted:
+// what it held stays in that file, whose end may not be written over for weeks. It
+// does not wait for those who read. While it cannot, the log is left as it is, and
+// the next write tries again; so does the end of the process that closes the store.
+func (db *DB) scrub(ctx context.Context) {
+	if !db.stale.Swap(false) {
+		return
+	}
+	if err := db.emptyLog(ctx); err != nil {
+		db.stale.Store(true)
+	}
+}
+
+// emptyLog moves the write-ahead log into the database file and cuts it to nothing.
+func (db *DB) emptyLog(ctx context.Context) error {
+	conn, err := db.writer.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("empty the write-ahead log: %w", err)
+	}
+	defer conn.Close()               // gives it back
+	ctx = context.WithoutCancel(ctx) // or the connection would keep the timeout below
+	var busy, frames, moved int
+	_, err = conn.ExecContext(ctx, "PRAGMA busy_timeout = 0") // for readers, whom other writers must not wait for
+	if err == nil {
+		err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	}
+	_, restored := conn.ExecContext(ctx, "PRAGMA busy_timeout = "+busyTimeout)
+	if err = errors.Join(err, restored); err != nil {
+		return fmt.Errorf("empty the write-ahead log: %w", err)
+	}
+	if busy != 0 {
+		return errors.New("empty the write-ahead log: it is being read")
+	}
 	return nil
 }
 

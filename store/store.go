@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -35,6 +36,7 @@ type DB struct {
 	reader *sql.DB     // the same as writer on PostgreSQL
 	lock   *folderLock // nil on PostgreSQL
 	url    string      // PostgreSQL only: for connections that listen
+	stale  atomic.Bool // SQLite only: deleted bodies may still be in the write-ahead log
 
 	driver riverdriver.Driver[*sql.Tx]
 	jobs   *river.Client[*sql.Tx] // inserts only
@@ -146,6 +148,12 @@ func (db *DB) try(ctx context.Context, fn func(*Tx) error) (err error, lost bool
 	}
 	if err := sqlTx.Commit(); err != nil {
 		return failure(ctx, "commit", err), lostConflict(err)
+	}
+	if db.engine == sqlite {
+		if tx.deleted {
+			db.stale.Store(true)
+		}
+		db.scrub(ctx)
 	}
 	return nil, false
 }

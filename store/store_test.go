@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pressly/goose/v3"
 	"go.uber.org/goleak"
 
 	"writ"
@@ -98,100 +96,6 @@ func TestAUD01_LogIsAppendOnly(t *testing.T) {
 	})
 }
 
-// TestMigrateFromPreviousVersion opens a store that has the schema of the version
-// before, with rows in it, and finds the rows and what is new.
-func TestMigrateFromPreviousVersion(t *testing.T) {
-	engines(t, func(t *testing.T, url string) {
-		ctx := context.Background()
-		engine, dialect := "sqlite", goose.DialectSQLite3
-		if strings.HasPrefix(url, "postgres") {
-			engine, dialect = "postgres", goose.DialectPostgres
-		}
-		under := raw(t, url)
-		p, err := goose.NewProvider(dialect, under, os.DirFS("migrations/"+engine), goose.WithTableName("writ_schema"), goose.WithDisableGlobalRegistry(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.UpTo(ctx, 1); err != nil {
-			t.Fatal(err)
-		}
-		rows, err := os.ReadFile("testdata/v1-rows.sql")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(rows)
-		if engine == "postgres" {
-			text = strings.ReplaceAll(text, "x'", `'\x`) // its way to write bytes
-		}
-		if _, err := under.ExecContext(ctx, text); err != nil {
-			t.Fatal(err)
-		}
-		under.Close()
-
-		for range 2 { // migrating again changes nothing
-			db, err := store.Open(ctx, url, store.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			task, err := readTask(t, db, "task_v1")
-			if err != nil || task.State != writ.TaskHeld || task.Step != "from version 1" {
-				t.Errorf("task of version 1: %+v, %v", task, err)
-			}
-			err = db.View(ctx, func(tx *store.Tx) error {
-				a, err1 := tx.Approval(ctx, "appr_v1")
-				body, err2 := tx.Body(ctx, "task_v1", store.BodySpec)
-				records, err3 := tx.Records(ctx, -1, 10)
-				ks, err4 := tx.Keys(ctx, "")
-				if a.Task != "task_v1" || string(body) != "code" || len(records) != 1 || len(ks) != 0 {
-					t.Errorf("rows of version 1: %+v, %q, %v, %v", a, body, records, ks)
-				}
-				return errors.Join(err1, err2, err3, err4)
-			})
-			if err = errors.Join(err, db.Close()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
-func TestOpenRefusesNewerSchema(t *testing.T) {
-	engines(t, func(t *testing.T, url string) {
-		db, err := store.Open(context.Background(), url, store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := raw(t, url).Exec(`INSERT INTO writ_schema (version_id, is_applied) VALUES (99, TRUE)`); err != nil {
-			t.Fatal(err)
-		}
-		_, err = store.Open(context.Background(), url, store.Options{})
-		if writ.KindOf(err) != writ.Unavailable || !strings.Contains(err.Error(), "newer") {
-			t.Errorf("got %v, want to be told of a newer writ", err)
-		}
-	})
-}
-
-// TestOpenTogether starts as several gateways do after an upgrade.
-func TestOpenTogether(t *testing.T) {
-	url := testkit.Postgres(t)(t)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			db, err := store.Open(context.Background(), url, store.Options{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestOpenFaults(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -245,38 +149,6 @@ func TestSQLiteFilesArePrivate(t *testing.T) {
 	}
 	if len(entries) < 4 { // the database, its log, the lock, its holder
 		t.Errorf("only %v", entries)
-	}
-}
-
-// TestDeletedBodyIsGone looks for a deleted body's bytes in the files themselves.
-func TestDeletedBodyIsGone(t *testing.T) {
-	dir, ctx := t.TempDir(), context.Background()
-	db, err := store.Open(ctx, "sqlite:"+filepath.Join(dir, "writ.db"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mark := strings.Repeat("the-secret-of-this-body ", 1000)
-	insertTask(t, db, writ.Task{ID: "t1", Created: writ.Now(), Updated: writ.Now(), State: writ.TaskQueued})
-	for _, step := range []func(*store.Tx) error{
-		func(tx *store.Tx) error { return tx.PutBody(ctx, "t1", store.BodyStdout, []byte(mark)) },
-		func(tx *store.Tx) error { _, err := tx.DeleteBodies(ctx, "t1"); return err },
-	} {
-		if err := db.Update(ctx, step); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Close(); err != nil { // the last connection empties the write-ahead log
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil || strings.Contains(string(b), "the-secret-of-this-body") {
-			t.Errorf("%s still has it (%v)", f, err)
-		}
 	}
 }
 

@@ -27,6 +27,8 @@ type Tx struct {
 	// failed is the first failure of a statement. A transaction with one must not
 	// commit: PostgreSQL refuses to, so neither does SQLite.
 	failed error
+
+	deleted bool // bodies, whose bytes must go with them
 }
 
 func (tx *Tx) fail(ctx context.Context, doing string, err error) error {

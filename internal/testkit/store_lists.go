@@ -230,13 +230,22 @@ func dueApprovals(t *testing.T, s storeSuite) {
 	task := newTask(writ.TaskHeld)
 	insert(t, db, task)
 	update(t, db, func(ctx context.Context, tx *store.Tx) error {
-		for i, state := range []writ.ApprovalState{writ.ApprovalPending, writ.ApprovalPending, writ.ApprovalPending, writ.ApprovalQueued} {
+		for i, state := range []writ.ApprovalState{
+			writ.ApprovalPending, writ.ApprovalPending, writ.ApprovalPending, writ.ApprovalQueued, writ.ApprovalGranted,
+		} {
 			a := newApproval(task, state)
 			a.ID, a.Expires = writ.ApprovalID(fmt.Sprint("a", i)), epoch.Add(-time.Duration(i)*time.Second)
 			if i == 0 {
 				a.Expires = epoch.Add(time.Millisecond)
 			}
 			if err := tx.InsertApproval(ctx, a); err != nil {
+				return err
+			}
+		}
+		for i, state := range writ.ApprovalStates { // of those of patches two states can be due
+			h := newHold("h-"+string(state), state, writ.Digest(state))
+			h.Expires = epoch.Add(time.Duration(i-20) * time.Second)
+			if err := tx.InsertApproval(ctx, h); err != nil {
 				return err
 			}
 		}
@@ -255,9 +264,9 @@ func dueApprovals(t *testing.T, s storeSuite) {
 		limit int
 		want  []writ.ApprovalID
 	}{
-		{epoch, 10, []writ.ApprovalID{"a2", "a1"}},
-		{epoch, 1, []writ.ApprovalID{"a2"}},
-		{epoch.Add(time.Second), 10, []writ.ApprovalID{"a2", "a1", "a0"}},
+		{epoch, 10, []writ.ApprovalID{"h-pending", "h-granted", "a2", "a1"}},
+		{epoch, 1, []writ.ApprovalID{"h-pending"}},
+		{epoch.Add(time.Second), 10, []writ.ApprovalID{"h-pending", "h-granted", "a2", "a1", "a0"}},
 		{epoch.Add(-time.Minute), 10, nil},
 	} {
 		if d := cmp.Diff(c.want, due(c.now, c.limit), cmpopts.EquateEmpty()); d != "" {

@@ -48,8 +48,8 @@ CREATE INDEX approvals_newest_of_identity ON approvals (identity, created, id);
 CREATE INDEX approvals_newest_in_state ON approvals (state, created, id);
 CREATE UNIQUE INDEX approvals_open ON approvals (request)
 	WHERE request <> '' AND state IN ('pending', 'granted', 'queued', 'resuming');
-CREATE INDEX approvals_due ON approvals (expires, id)
-	WHERE state = 'pending' OR state = 'granted' AND action = 'patch';
+CREATE INDEX approvals_due ON approvals (state, expires, id)
+	WHERE state = 'pending' OR state = 'granted';
 
 CREATE TABLE approval_bodies (
 	approval TEXT NOT NULL REFERENCES approvals (id),
