@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"writ"
 	"writ/audit"
@@ -48,14 +50,19 @@ func (l *auditListCmd) Run(ctx context.Context, c *cli, e env) error {
 		if more && len(events) > 0 {
 			defer fmt.Fprintf(e.stderr, "more with --after %d\n", events[len(events)-1].Seq)
 		}
-		return list(e.stdout, l.JSON, events, "SEQ TIME TYPE TASK ACTOR WHAT", func(ev writ.Event) []string {
+		return list(e.stdout, l.JSON, events, "SEQ TIME TYPE OF ACTOR WHAT", func(ev writ.Event) []string {
 			actor := "server"
 			if ev.Actor != (writ.Ref{}) {
 				actor = ev.Actor.String()
 			}
-			return []string{fmt.Sprint(ev.Seq), when(ev.Time), string(ev.Type), string(ev.Task), actor, what(ev)}
+			return []string{fmt.Sprint(ev.Seq), when(ev.Time), string(ev.Type), whatOf(ev), actor, what(ev)}
 		})
 	})
+}
+
+// whatOf is the task that an event is of, else the operation or the held patch.
+func whatOf(ev writ.Event) string {
+	return cmp.Or(string(ev.Task), string(ev.Data.Operation), string(ev.Approval))
 }
 
 // what is the point of an event in a few words.
@@ -70,6 +77,18 @@ func what(ev writ.Event) string {
 	}
 	if d.Identity != "" {
 		add("%s", d.Identity)
+	}
+	if d.Workspace != "" {
+		add("%s", d.Workspace)
+	}
+	if d.Patch != "" {
+		add("-> %s", d.Patch)
+	}
+	if d.ErrorCode != "" {
+		add("%s", d.ErrorCode)
+	}
+	if len(d.Paths) > 0 {
+		add("%s", strings.Join(d.Paths, ", "))
 	}
 	if d.Effect != "" {
 		add("%s", d.Effect)

@@ -21,7 +21,7 @@ import (
 
 type mcpCmd struct {
 	Dir       string            `arg:"" optional:"" help:"The folder to work in; by default the current one." type:"existingdir"`
-	Config    string            `help:"A registry file (JSON): its workspaces, and no others." env:"WRIT_MCP_CONFIG" type:"path" placeholder:"FILE"`
+	Config    string            `help:"A registry file (JSON): its workspaces, and no others." env:"WRIT_MCP_CONFIG" placeholder:"FILE"`
 	Approvals writ.ApprovalMode `help:"Of a folder that nobody registered: off, confirm (the client asks its user) or review (an operator decides)." enum:"off,confirm,review," default:"" placeholder:"off"`
 	ReadOnly  bool              `help:"A folder that nobody registered: for reading only."`
 }

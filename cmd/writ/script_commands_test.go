@@ -39,6 +39,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"http":    request,
 	"host":    host,
 	"tamper":  tamper,
+	"agent":   agentCommand,
+	"tool":    remoteTool,
+	"post":    post,
 }
 
 func usage(ts *testscript.TestScript, ok bool, text string) {

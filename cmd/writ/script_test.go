@@ -71,6 +71,7 @@ func setup(e *testscript.Env) error {
 	rand.Read(b[:])
 	e.Setenv("GORACE", "atexit_sleep_ms=10") // the race detector's own default is a second, for each command
 	e.Setenv("WRIT_DATA", data)
+	setupAgents(e)
 	e.Setenv("MARK", fmt.Sprint(1_000_000+binary.BigEndian.Uint64(b[:])%1_000_000_000))
 	return nil
 }
