@@ -1,6 +1,6 @@
-// Package rest is the HTTP API of the server: tasks, approvals, the audit log,
-// keys and operators, for agent runtimes, for people's tools and for package
-// client.
+// Package rest is the HTTP API of the server: tasks, approvals, workspaces and their
+// ledger, the audit log, keys and operators, for agent runtimes, for people's tools and
+// for package client.
 //
 // A handler decodes, calls once, and encodes. It decides nothing: the services
 // behind it (ports.go) do, on the principal that authentication made. The contract
