@@ -130,10 +130,10 @@ func (x *transaction) abandon(ctx context.Context, cause error) (Outcome, error)
 func (x *transaction) rollBack(ctx context.Context, cause error) (Outcome, error) {
 	outcome := x.undoAll(ctx)
 	outcome.Reason = reason(cause)
-	err := x.journals.drop(x.id)
 	if err := x.syncFolders(); err != nil && len(outcome.Left) == 0 {
 		outcome.Reason += "; it is rolled back, and a crash now may show some of it again: " + err.Error()
 	}
+	err := x.journals.drop(x.id)
 	if err == nil {
 		err = x.journal.settle(outcome)
 	}

@@ -89,6 +89,22 @@ func BenchmarkPatchOfFiveFiles(b *testing.B) {
 					plan(b, tree, lines...)
 				}
 			})
+			// What five files cost at least: written beside, flushed, renamed, one by one.
+			b.Run("bare", func(b *testing.B) {
+				content := []byte(l["d0/f.go"])
+				for b.Loop() {
+					for name := range l {
+						full := filepath.Join(ws, name)
+						f, err := os.Create(full + ".new")
+						must(b, err)
+						_, err = f.Write(content)
+						must(b, err)
+						must(b, f.Sync())
+						must(b, f.Close())
+						must(b, os.Rename(full+".new", full))
+					}
+				}
+			})
 			b.Run("apply", func(b *testing.B) {
 				for b.Loop() {
 					o, err := tree.Apply(b.Context(), p, j, "op-1")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,30 @@ type crashSpec struct {
 	Plain          bool // without exchange
 	Edit           bool // somebody edits a file meanwhile, so that it rolls back
 	Recover        bool // it recovers, instead of applying
+	Undo           bool // it undoes op-1 as op-2, instead of applying op-1
+	Forget         bool // it forgets what it has applied
+	Keep           int  // operations kept for undoing; 0 means many
+}
+
+func (s crashSpec) journals() (*Journals, error) {
+	keep := keepSome
+	keep.Operations = cmp.Or(s.Keep, keep.Operations)
+	return OpenJournals(s.Journals, keep)
+}
+
+func (s crashSpec) id() string {
+	if s.Undo {
+		return "op-2"
+	}
+	return "op-1"
+}
+
+// plan is what the process applies.
+func (s crashSpec) plan(tree *Tree, j *Journals) (Plan, error) {
+	if s.Undo {
+		return tree.PlanUndo(context.Background(), j, "op-1")
+	}
+	return tryPlan(tree, nil, crashPatch...)
 }
 
 var crashPatch = []string{
@@ -51,7 +76,7 @@ func crash(spec string) int {
 		if err := json.Unmarshal([]byte(spec), &s); err != nil {
 			return err
 		}
-		j, err := OpenJournals(s.Journals, keepSome)
+		j, err := s.journals()
 		if err != nil {
 			return err
 		}
@@ -71,7 +96,7 @@ func crash(spec string) int {
 			return err
 		}
 		tree.plain = s.Plain
-		p, err := tryPlan(tree, nil, crashPatch...)
+		p, err := s.plan(tree, j)
 		if err != nil {
 			return err
 		}
@@ -83,8 +108,15 @@ func crash(spec string) int {
 			}
 			step(name)
 		}
-		_, err = tree.Apply(context.Background(), p, j, "op-1")
-		return err
+		o, err := tree.Apply(context.Background(), p, j, s.id())
+		if err != nil || !s.Forget {
+			return err
+		}
+		if o.Status != Applied {
+			return fmt.Errorf("outcome %+v", o)
+		}
+		j.at = step
+		return j.Forget(s.id())
 	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -134,6 +166,13 @@ func (s crashSpec) settle(t *testing.T, before, after map[string]string) Settled
 		t.Errorf("killed at step %d: the second recovery says otherwise: %s", s.At, diff)
 	}
 	must(t, j.Forget("op-1"))
+	kept := []string(nil)
+	if got.Outcome.Status == Applied {
+		kept = []string{"op-1.undo"}
+	}
+	if names := inJournals(t, s.Journals); !slices.Equal(names, kept) {
+		t.Errorf("killed at step %d, %s: the journals' folder has %q, want %q", s.At, got.Outcome.Status, names, kept)
+	}
 	if none, err := j.Recover(t.Context()); len(none) > 0 || err != nil {
 		t.Errorf("forgotten, and still there: %+v, %v", none, err)
 	}
@@ -199,7 +238,7 @@ func asideText(t *testing.T, dir string) (text string) {
 
 // The recovery is killed too, at each of its steps.
 func TestKilledWhileItRecovers(t *testing.T) {
-	for _, at := range []int{8, 12, 14, 15} { // staged; in the middle of renaming; all renamed
+	for _, at := range []int{9, 13, 16, 18, 19} { // staged; in the middle of renaming, twice; all renamed; kept
 		for n := 1; ; n++ {
 			s := crashSpec{Root: t.TempDir(), Journals: filepath.Join(t.TempDir(), "j"), At: at}
 			crashLayout(t, s.Root)

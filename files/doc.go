@@ -18,12 +18,15 @@
 //     back when it is not what the plan had read. (A file system without exchange
 //     leaves an instant between the look and the rename.)
 //   - After a crash at any point [Journals.Recover] comes to the same three answers.
+//   - [Tree.PlanUndo] takes back what an applied plan did, byte for byte and with modes,
+//     or names every file that moved on. What it needs is on the disk before Apply answers
+//     Applied, and is bounded by [Keep].
 //   - Memory is bounded by the limits below, not by what is in the workspace.
 //
 // It refuses to know who asks, and whether a person agreed: the gateway has decided.
 // It takes from policy only its [Rules], as data. It does not watch, and keeps no
 // ledger: of a transaction that is over it keeps the outcome until the caller says
-// that it has it.
+// that it has it, and what it replaced until enough later ones came.
 //
 // # Hostile input
 //
@@ -46,22 +49,24 @@
 //
 //	begin    the journal is written, before anything in the workspace is
 //	folder   a missing folder is made, for each
+//	keep     what will be replaced is written beside the journal, as a draft
 //	stage    the new content is written to .part, with its mode and owner, and renamed
 //	         to .new when it is whole, for each
-//	sync     journal and staged files are on the disk: nothing has changed so far
+//	sync     journal, draft and staged files are on the disk: nothing has changed so far
 //	look     every file is read again and is what the plan has read
 //	rename   one change becomes visible, for each:
 //	           add     link .new to name, which fails when something is there
 //	           update  exchange .new and name: .new then is the file as it was
 //	           delete  rename name to .old
 //	verify   every path is opened anew from the root and hashed
+//	keep     the draft gets its name
 //	settle   the folders are on the disk, then the outcome is in the journal
-//	clean    .new and .old are removed
+//	clean    .new and .old are removed, and folders that an undoing leaves empty
 //
 // A file system without exchange gets for an update: link name to .old, rename .new
 // to name. What fails before "rename" leaves nothing behind. What fails later is
 // undone in reverse order (step "undo", for each change), by the file that the rename
-// set aside; then follow settle and clean. What is set aside and is neither ours nor
+// set aside; then the draft is removed, and settle and clean follow. What is set aside and is neither ours nor
 // the same as what is there again is somebody's only copy: it stays, and is named.
 //
 // # The journal
@@ -74,7 +79,8 @@
 //	             "after_version":"sha256:…","before_mode":420,"after_mode":420}]}
 //
 // where root is canonical, folders are those that are missing, and changes are the
-// plan's (see [Change]). It holds no content. The second line is the [Outcome]:
+// plan's (see [Change]); "emptied" has the folders to remove once an undoing is applied,
+// if nothing is in them. It holds no content. The second line is the [Outcome]:
 //
 //	{"status":"failed_rolled_back","reason":"…"}
 //
@@ -84,4 +90,20 @@
 // Else every change with a proof is undone, and nothing without one; a file that
 // somebody changed since is left to them and named. Then the outcome is written down
 // and what was set aside is removed. The journal stays until [Journals.Forget].
+//
+// # What is kept for undoing
+//
+// One file for each applied transaction, ID.undo, mode 0600, beside the journals. It is
+// a line of JSON, as the first one of the journal, but that folders are those which the
+// transaction made, and with "sizes", which has for each change the bytes of the file
+// that was there; then these files, one after the other, in the order of the changes.
+// Where a change had no file before, the size is 0. A record in which a file does not
+// have the version that the line says is not used.
+//
+// Until its transaction is known to be applied its name is ID.undo.part. It is whole on
+// the disk under its own name before the journal says applied, and gone before the
+// journal says anything else. So a draft without a journal is nobody's, and a record
+// without one is of an applied transaction. [Journals.Forget] (steps "evict", for each
+// record, and "forget") and [Journals.Recover] remove the oldest ones beyond the bounds,
+// by their time of modification, which is set so that it always grows.
 package files

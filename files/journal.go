@@ -39,8 +39,10 @@ type Journals struct {
 
 // OpenJournals opens the folder dir, which it makes with mode 0700 when it is missing.
 // It must be absolute, this process's own and closed to others, and not beneath the
-// root of any workspace. What is kept there beyond keep is removed. The caller must
-// Close it.
+// root of any workspace. The caller must Close it.
+//
+// Keep bounds what is kept for undoing, over all workspaces. It holds after each Recover
+// and each Forget.
 func OpenJournals(dir string, keep Keep) (*Journals, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, &writ.Error{Kind: writ.Invalid, Op: "open journals", Msg: fmt.Sprintf("folder %s is not absolute", quoted(dir))}

@@ -124,16 +124,25 @@ func keptOf(id string, st *unix.Stat_t) keptRecord {
 	return keptRecord{id: id, size: st.Size, at: time.Unix(st.Mtim.Sec, st.Mtim.Nsec)}
 }
 
-// drop removes draft and record of a transaction that is not applied.
+// drop removes draft and record of a transaction that is not applied, durably.
 func (j *Journals) drop(id string) error {
+	removed := false
 	for _, suffix := range []string{draftSuffix, recordSuffix} {
-		if err := unlink(j.fd, id+suffix); err != nil && err != unix.ENOENT {
+		err := unlink(j.fd, id+suffix)
+		if err != nil && err != unix.ENOENT {
 			return fmt.Errorf("remove what was kept of %s: %w", id, err)
 		}
+		removed = removed || err == nil
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	j.records = slices.DeleteFunc(j.records, func(r keptRecord) bool { return r.id == id })
+	j.mu.Unlock()
+	if !removed {
+		return nil
+	}
+	if err := syncFile(j.fd); err != nil {
+		return fmt.Errorf("remove what was kept of %s: %w", id, err)
+	}
 	return nil
 }
 
@@ -157,8 +166,8 @@ func (j *Journals) evict() error {
 	return nil
 }
 
-// findRecords lists the records that are there, removes drafts that nobody will finish,
-// and what is beyond the bounds.
+// findRecords lists the records that are there, and removes drafts that nobody will
+// finish.
 func (j *Journals) findRecords() error {
 	drafts, err := j.ids(draftSuffix)
 	if err != nil {
@@ -191,7 +200,7 @@ func (j *Journals) findRecords() error {
 	slices.SortStableFunc(j.records, func(a, b keptRecord) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id))
 	})
-	return j.evict()
+	return nil
 }
 
 // notKept is the error for a transaction that cannot be undone.

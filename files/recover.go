@@ -22,7 +22,8 @@ type Settled struct {
 
 // Recover brings every transaction that has a journal to its outcome, and says which
 // that is, in the order of their ids. It leaves those alone that are under way. The
-// journals stay until Forget; until then each Recover answers the same.
+// journals stay until Forget; until then each Recover answers the same. The oldest of
+// what is kept for undoing beyond the bounds is removed.
 //
 // No command may run in the workspaces meanwhile that the lease would keep out. An
 // error is of the folder of the journals, or of ctx.
@@ -45,6 +46,9 @@ func (j *Journals) Recover(ctx context.Context) ([]Settled, error) {
 		}
 		s.ID = id
 		all = append(all, s)
+	}
+	if err := j.evict(); err != nil {
+		return nil, fmt.Errorf("recover transactions: %w", err)
 	}
 	return all, nil
 }

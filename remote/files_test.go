@@ -100,7 +100,7 @@ func TestOrdersCrossWhole(t *testing.T) {
 		},
 		"op-1",
 		writ.PatchRequest{
-			Workspace: "w", Expected: map[string]string{"p\u2028": "v"}, CheckOnly: true,
+			Workspace: "w", Undo: "op-0", Expected: map[string]string{"p\u2028": "v"}, CheckOnly: true,
 			Patch: strings.Repeat("\x01", 8<<20), // the largest one, of what JSON makes most of
 		},
 		writ.DigestOf([]byte("plan")),

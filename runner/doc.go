@@ -15,7 +15,9 @@
 //
 // [Files] is the other half: what file tools and patches do in workspaces, by package
 // files. It keeps the roots open that were used last, and knows of each patch how it
-// ended until the gateway has recorded that, also when this process dies meanwhile. An
-// error from [Files.Patch] means that nothing in the workspace changed. Whether somebody
-// may, and who is first, the gateway has decided; paths, globs and patches are hostile.
+// ended until the gateway has recorded that, also when this process dies meanwhile. What
+// the last applied patches replaced stays in its state folder, which is private, so that
+// they can be undone exactly. An error from [Files.Patch] means that nothing in the
+// workspace changed. Whether somebody may, and who is first, the gateway has decided;
+// paths, globs and patches are hostile.
 package runner
