@@ -193,3 +193,20 @@ type Process struct {
 	// Owner is the gateway that started it. It is nobody else's business.
 	Owner string `json:"-"`
 }
+
+// ProcessFilter narrows a list of processes. Zero fields do not narrow.
+type ProcessFilter struct {
+	Tenant    Tenant
+	By        Ref // who asked for them
+	Workspace WorkspaceID
+	States    []ProcessState
+	Page      Page
+}
+
+// StoredOutput is the last that a process wrote, kept when its runner is gone. It is
+// the merged stream: Data ends where the output does, as far as it is known, and
+// begins at Retained. It may hold secrets.
+type StoredOutput struct {
+	Data     []byte
+	Retained int64
+}

@@ -181,6 +181,30 @@ func TestMigrateFromVersion2(t *testing.T) {
 	})
 }
 
+// TestMigrateFromVersion3 opens a store that knew no processes.
+func TestMigrateFromVersion3(t *testing.T) {
+	engines(t, func(t *testing.T, url string) {
+		before := older(t, url, 3)
+		migrated(t, url, func(ctx context.Context, tx *store.Tx) error {
+			op, err := tx.Operation(ctx, "op-v3")
+			a, err1 := tx.ActiveApproval(ctx, "r")
+			body, err2 := tx.ApprovalBody(ctx, "appr-v3", store.BodyPatch)
+			ps, _, err3 := tx.Processes(ctx, writ.ProcessFilter{})
+			if op.Key != "k" || op.Finished != nil || a.ID != "appr-v3" || string(body) != "patc" || len(ps) != 0 {
+				t.Errorf("rows of version 3: %+v, %+v, %q, %v", op, a, body, ps)
+			}
+			return errors.Join(err, err1, err2, err3)
+		})
+		engine, _, _ := strings.Cut(url, ":")
+		after := indexNames(t, raw(t, url), engine)
+		for _, name := range before {
+			if !slices.Contains(after, name) {
+				t.Errorf("index %s is gone", name)
+			}
+		}
+	})
+}
+
 func TestOpenRefusesNewerSchema(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		db, err := store.Open(context.Background(), url, store.Options{})

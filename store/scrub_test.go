@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"writ"
 	"writ/internal/testkit"
@@ -80,6 +81,17 @@ func TestScenario129_HeldPatchIsGone(t *testing.T) {
 			tx.PutApprovalBody(ctx, "a1", store.BodyPatch, text), tx.PutApprovalBody(ctx, "a1", store.BodyPlan, text))
 	}, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.DeleteApprovalBodies(ctx, "a1", store.BodyPatch, store.BodyPlan)
+		return err
+	})
+}
+
+func TestScenario94_OutputOfAProcessIsGone(t *testing.T) {
+	forget(t, func(ctx context.Context, tx *store.Tx, text []byte) error {
+		now := writ.Now()
+		p := writ.Process{ProcessStatus: writ.ProcessStatus{ID: "proc-1", State: writ.ProcessExited, Started: now, Ended: &now}}
+		return errors.Join(tx.InsertProcess(ctx, p), tx.PutProcessOutput(ctx, "proc-1", writ.StoredOutput{Data: text}))
+	}, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.DeleteProcessOutputs(ctx, writ.Now().Add(time.Hour), 64)
 		return err
 	})
 }

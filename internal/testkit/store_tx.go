@@ -124,6 +124,8 @@ func hostileText(t *testing.T, s storeSuite) {
 			wantKind(t, "approval "+id, err, writ.NotFound)
 			_, err = tx.Operation(ctx, writ.OperationID(id))
 			wantKind(t, "operation "+id, err, writ.NotFound)
+			_, err = tx.Process(ctx, writ.ProcessID(id))
+			wantKind(t, "process "+id, err, writ.NotFound)
 			_, err = tx.ApprovalBody(ctx, writ.ApprovalID(id), id)
 			wantKind(t, "approval body "+id, err, writ.NotFound)
 			_, err = tx.Key(ctx, writ.KeyID(id))
