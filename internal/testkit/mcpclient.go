@@ -12,11 +12,15 @@ import (
 // "mcpclients".
 func MCPClient(t testing.TB, name string) []string {
 	t.Helper()
-	bin := filepath.Join(moduleRoot(t), "internal", "mcpclients", "node_modules", ".bin")
-	command := []string{filepath.Join(bin, "node"), filepath.Join(bin, name)}
+	dir := filepath.Join(moduleRoot(t), "internal", "mcpclients", "node_modules")
+	// Read, not only looked for: go test's cache is then of what is installed.
+	if _, err := os.ReadFile(filepath.Join(dir, ".installed")); err != nil {
+		Missing(t, "mcpclients", "run scripts/mcpclients.sh: "+err.Error())
+	}
+	command := []string{filepath.Join(dir, ".bin", "node"), filepath.Join(dir, ".bin", name)}
 	for _, path := range command {
 		if _, err := os.Stat(path); err != nil {
-			Missing(t, "mcpclients", path+" is missing: run scripts/mcpclients.sh")
+			t.Fatal(err)
 		}
 	}
 	return command
