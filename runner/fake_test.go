@@ -59,6 +59,8 @@ func (p *fake) counts() (made, started, open int) {
 }
 
 type fakeBox struct {
+	sandbox.Run // nil: nobody types, resizes or signals here
+
 	p      *fake
 	ran    bool
 	closed bool
@@ -84,6 +86,8 @@ func (b *fakeBox) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Run, 
 }
 
 func (b *fakeBox) Wait() writ.Result { return <-b.res }
+
+func (b *fakeBox) Unheld() []string { return nil }
 
 func (b *fakeBox) Close() error {
 	b.p.mu.Lock()

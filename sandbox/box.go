@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,6 +32,9 @@ type bubblewrapBox struct {
 	uid      int     // lent by provider.uids, or 0
 	limits   writ.Limits
 	sandbox  writ.Enforcement
+
+	workspace string   // its root; empty for a box in memory
+	unheld    []string // of its paths
 
 	closed atomic.Bool
 	sent   atomic.Pointer[run] // what Close must stop, also while Start waits for it
@@ -56,6 +63,9 @@ func (b *bubblewrapBox) Start(ctx context.Context, cmd Command) (Run, error) {
 	case ctx.Err() != nil:
 		return nil, &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "cancelled before it started: nothing was executed", Err: context.Cause(ctx)}
 	}
+	if err := b.check(cmd); err != nil {
+		return nil, err
+	}
 	b.started = true
 	r, err := b.send(cmd)
 	if _, ours := errors.AsType[*writ.Error](err); err != nil && !ours {
@@ -64,7 +74,7 @@ func (b *bubblewrapBox) Start(ctx context.Context, cmd Command) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := r.awaitStart()
+	rec, err := r.awaitStart(cmd)
 	if err == nil && rec.Kind == jail.Failed {
 		return nil, errors.Join(stageError(cmd, rec), r.abandon())
 	}
@@ -86,29 +96,78 @@ func (b *bubblewrapBox) send(cmd Command) (_ *run, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	stdin, err := standardInput(cmd.Stdin)
+	r := &run{box: b, limits: cmd.Limits, finished: make(chan struct{})}
+	theirs, err := r.openStreams(cmd)
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close() // the program has its own
+		}
+		if err != nil {
+			err = errors.Join(err, r.abandon())
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
-	defer stdin.Close()
-	r := &run{box: b, limits: cmd.Limits, finished: make(chan struct{})}
-	var theirs [2]*os.File
-	if r.stdout, theirs[0], err = newDrain(cmd.Stdout, cmd.Limits.OutputBytes); err != nil {
-		return nil, fmt.Errorf("making a pipe: %w", err)
+	rights := []int{int(file.Fd())}
+	for _, f := range theirs {
+		rights = append(rights, int(f.Fd()))
 	}
-	defer theirs[0].Close()
-	if r.stderr, theirs[1], err = newDrain(cmd.Stderr, cmd.Limits.OutputBytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("making a pipe: %w", err), r.stdout.from.Close())
-	}
-	defer theirs[1].Close()
 	r.cpuBefore, _, r.oomBefore, _ = b.group.usage() // zero where nothing counts
 	r.began = time.Now()
 	b.sent.Store(r)
-	rights := unix.UnixRights(int(file.Fd()), int(stdin.Fd()), int(theirs[0].Fd()), int(theirs[1].Fd()))
-	if _, _, err := b.process.conn.WriteMsgUnix(message, rights, nil); err != nil {
-		return nil, errors.Join(b.lost(err), r.stdout.from.Close(), r.stderr.from.Close())
+	if _, _, err := b.process.conn.WriteMsgUnix(message, unix.UnixRights(rights...), nil); err != nil {
+		return nil, b.lost(err)
 	}
 	return r, nil
+}
+
+// check refuses a command that no box of this kind can run.
+func (b *bubblewrapBox) check(cmd Command) error {
+	e := &writ.Error{Kind: writ.Invalid, Op: "start"}
+	switch {
+	case (cmd.Input || cmd.Terminal != nil) && len(cmd.Stdin) > 0:
+		e.Msg = "a program has an input that is given beforehand, or one that stays open, not both"
+	case cmd.Terminal != nil && (cmd.Terminal.Rows == 0 || cmd.Terminal.Cols == 0):
+		e.Msg = fmt.Sprintf("a terminal of %d rows and %d columns: want both positive", cmd.Terminal.Rows, cmd.Terminal.Cols)
+	case b.workspace != "" && slices.ContainsFunc(cmd.Files, func(f File) bool { return within(path.Clean(f.Path), b.workspace) }):
+		e.Msg = "a file of the command would be placed in the workspace: that is for patches"
+	default:
+		return nil
+	}
+	return e
+}
+
+// openStreams makes our ends of what the program reads and writes, and gives its three,
+// which the caller closes; with a terminal there are none, and ours comes when it has
+// started. On error what was made is r's.
+func (r *run) openStreams(cmd Command) (theirs []*os.File, err error) {
+	r.input, r.stdout, r.stderr = newInput(nil, false), newDrain(nil, nil, 0), newDrain(nil, nil, 0)
+	if cmd.Terminal != nil {
+		return nil, nil
+	}
+	var stdin, ours *os.File
+	if !cmd.Input {
+		stdin, err = standardInput(cmd.Stdin)
+	} else if stdin, ours, err = os.Pipe(); err == nil {
+		r.input = newInput(ours, false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening standard input: %w", err)
+	}
+	theirs = append(theirs, stdin)
+	for _, d := range []struct {
+		drain **drain
+		to    io.Writer
+	}{{&r.stdout, cmd.Stdout}, {&r.stderr, cmd.Stderr}} {
+		ours, out, err := os.Pipe()
+		if err != nil {
+			return theirs, fmt.Errorf("making a pipe: %w", err)
+		}
+		*d.drain = newDrain(ours, d.to, cmd.Limits.OutputBytes)
+		theirs = append(theirs, out)
+	}
+	return theirs, nil
 }
 
 // lost is the error of a box that ended before it was used.
@@ -121,6 +180,9 @@ func (b *bubblewrapBox) lost(err error) error {
 // with it. The caller closes the file.
 func (b *bubblewrapBox) commandFile(cmd Command) ([]byte, *os.File, error) {
 	c := jail.Command{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Limits: rlimits(cmd.Limits, b.group)}
+	if cmd.Terminal != nil {
+		c.Rows, c.Cols = cmd.Terminal.Rows, cmd.Terminal.Cols
+	}
 	parts := make([][]byte, 1, len(cmd.Files)+1)
 	for _, f := range cmd.Files {
 		c.Files = append(c.Files, jail.File{Path: f.Path, Mode: uint32(f.Mode.Perm()), Size: int64(len(f.Content))})
@@ -141,11 +203,7 @@ func (b *bubblewrapBox) commandFile(cmd Command) ([]byte, *os.File, error) {
 // standardInput is a file with content, at its start and then at its end.
 func standardInput(content []byte) (*os.File, error) {
 	if len(content) == 0 {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			return nil, fmt.Errorf("opening standard input: %w", err)
-		}
-		return f, nil
+		return os.Open(os.DevNull)
 	}
 	return sealed("writ stdin", content)
 }
@@ -165,9 +223,11 @@ func stageError(cmd Command, r jail.Record) error {
 		e.Msg = fmt.Sprintf("cannot work in %q: %s; nothing was executed", cmd.Dir, why)
 	case jail.StepExec:
 		e.Msg = fmt.Sprintf("cannot execute %q: %s", cmd.Argv[0], why)
-		switch r.Errno {
-		case syscall.EAGAIN, syscall.ENOMEM:
+		switch {
+		case r.Errno == syscall.EAGAIN, r.Errno == syscall.ENOMEM:
 			e.Kind = writ.Unavailable
+		case r.Errno == syscall.ENOENT && !strings.Contains(cmd.Argv[0], "/"):
+			e.Msg = fmt.Sprintf("there is no program %q in the PATH of the sandbox", cmd.Argv[0])
 		}
 	case jail.StepFile:
 		name := "a file"
@@ -185,6 +245,9 @@ func stageError(cmd Command, r jail.Record) error {
 	}
 	return e
 }
+
+// Unheld implements Box.
+func (b *bubblewrapBox) Unheld() []string { return slices.Clone(b.unheld) }
 
 // Close implements Box.
 func (b *bubblewrapBox) Close() error { return b.close() }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,7 @@ type Bubblewrap struct {
 	opt        Options
 	executable *os.File // our own, O_PATH
 	filter     []byte   // the seccomp program; nil when it cannot be had
+	diskFilter []byte   // the one for boxes that have a folder of the host
 	fault      error    // why nothing can ever be prepared, found by New
 	groups     *cgroups
 	uids       *uids         // nil unless we are root
@@ -89,9 +91,7 @@ func New(opt Options) (*Bubblewrap, error) {
 	// A leftover that does not go yet, since its processes are dying or somebody else
 	// sweeps as well, is no reason to run nothing: the next start tries again.
 	_ = b.groups.sweep()
-	if filter, err := seccompProgram(); err == nil {
-		b.filter = filter
-	} else {
+	if b.filter, b.diskFilter, err = seccompPrograms(); err != nil {
 		b.fault = &writ.Error{Kind: writ.Unavailable, Op: "probe sandbox", Err: err,
 			Msg: "the seccomp filter cannot be built for this machine; nothing is run without it"}
 	}
@@ -131,14 +131,18 @@ func findBwrap(path string) (string, error) {
 func (b *Bubblewrap) Prepare(ctx context.Context, t Template) (Box, error) {
 	box, err := b.prepare(ctx, t)
 	if err != nil {
-		if writ.KindOf(err) != writ.Unavailable {
+		if e, ours := errors.AsType[*writ.Error](err); !ours || e.Kind == writ.Internal {
 			err = &writ.Error{Kind: writ.Unavailable, Op: "prepare sandbox", Err: err,
 				Msg: "the sandbox could not be prepared; nothing was executed"}
 		}
 		return nil, err
 	}
-	if b.opt.Strict && len(box.sandbox.Missing) > 0 {
-		return nil, errors.Join(strictError(box.sandbox), box.Close())
+	lacks := slices.DeleteFunc(slices.Clone(box.sandbox.Missing), func(layer string) bool {
+		// It is the owner of its folder on purpose; where we are not root, others lack.
+		return layer == LayerSeparateUID && t.Workspace != nil && b.uids != nil
+	})
+	if b.opt.Strict && len(lacks) > 0 {
+		return nil, errors.Join(strictError(lacks), box.Close())
 	}
 	return box, nil
 }
@@ -154,23 +158,31 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	var uid int
-	if b.uids != nil {
-		if uid, err = b.uids.acquire(); err != nil {
-			return nil, err
-		}
-	}
+	plan := boxPlan{limits: t.Limits, filter: b.filter}
+	var uid int // lent
 	var p *process
-	group, err := b.groups.make(strconv.FormatUint(b.boxes.Add(1), 10), groupLimits(t.Limits))
+	var group *cgroup
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.dispose(p, group, uid))
 		}
 	}()
-	if err != nil {
+	switch {
+	case t.Workspace != nil:
+		if err := plan.openWorkspace(*t.Workspace, b.diskFilter); err != nil {
+			return nil, err
+		}
+		defer plan.root.Close() // the box has its own
+	case b.uids != nil:
+		if uid, err = b.uids.acquire(); err != nil {
+			return nil, err
+		}
+		plan.uid, plan.gid = uid, uid
+	}
+	if group, err = b.groups.make(strconv.FormatUint(b.boxes.Add(1), 10), groupLimits(t.Limits)); err != nil {
 		return nil, err
 	}
-	if p, err = b.launch(bwrap, group, uid, boxArgs(t.Limits, seccompFD, dataFD)); err != nil {
+	if p, err = b.launch(bwrap, group, plan); err != nil {
 		return nil, err
 	}
 	deadline := time.Now().Add(readyTimeout)
@@ -188,11 +200,18 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 		}
 		return nil, prepareError(p.stderr.String(), err)
 	}
-	active, missing, err := b.verify(p, ready, uid)
+	active, missing, err := b.verify(p, ready, plan)
 	if err != nil {
 		return nil, err
 	}
-	return newBox(b, p, uid, t.Limits, writ.Enforcement{Provider: b.version(), Active: active, Missing: missing}), nil
+	box := newBox(b, p, uid, t.Limits, writ.Enforcement{Provider: b.version(), Active: active, Missing: missing})
+	if t.Workspace != nil {
+		box.workspace = t.Workspace.Root
+		if box.unheld, err = t.Workspace.unheld(int(p.dirs[len(p.dirs)-1].Fd())); err != nil {
+			return nil, err
+		}
+	}
+	return box, nil
 }
 
 // dispose ends a process and gives back what its box had. Each may be nil or zero.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -16,13 +17,9 @@ import (
 	"writ/sandbox/jail"
 )
 
-// Descriptors of a bwrap process. The jail inherits its two through it; bwrap
-// closes the others when it has read them.
-const (
-	argsFD    = jail.ExecutableFD + 1 + iota // NUL separated arguments, so that none is in argv
-	seccompFD                                // the filter
-	dataFD                                   // the first of syntheticFiles
-)
+// argsFD is where bwrap reads its NUL separated arguments, so that none is in argv. What
+// they name comes behind.
+const argsFD = jail.ExecutableFD + 1
 
 // maxDiagnosis bounds what is kept of bwrap's own messages.
 const maxDiagnosis = 4 << 10
@@ -33,7 +30,8 @@ type process struct {
 	group  *cgroup
 	conn   *net.UnixConn // to the jail
 	pid    int           // of the box's first process
-	dirs   [len(jail.Dirs)]*os.File
+	names  []string      // of dirs, in the box: its memory file systems, then its workspace if it has one
+	dirs   []*os.File    // with names; nil until ready
 	stderr diagnosis
 
 	mu   sync.Mutex
@@ -44,28 +42,27 @@ type process struct {
 	gone chan struct{}
 }
 
-// launch starts bwrap with args in a new process of group g. On error nothing is
-// left of it but g.
-func (b *Bubblewrap) launch(bwrap string, g *cgroup, uid int, args argList) (*process, error) {
+// launch starts bwrap in a new process of group g. On error nothing is left of it but g.
+func (b *Bubblewrap) launch(bwrap string, g *cgroup, plan boxPlan) (*process, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
-	var files fileList
-	defer files.close()
+	rest := fileList{first: argsFD + 1}
+	args, argv := plan.assemble(&rest)
+	files := fileList{first: jail.SocketFD, err: rest.err}
 	files.give(theirs)
 	files.lend(b.executable)
 	files.pipe(args.bytes())
-	files.pipe(b.filter)
-	for _, f := range syntheticFiles {
-		files.pipe([]byte(f.content))
-	}
-	p := &process{conn: ours, group: g, gone: make(chan struct{})}
+	files.list, files.owned = append(files.list, rest.list...), append(files.owned, rest.owned...)
+	defer files.close()
+	p := &process{conn: ours, group: g, names: plan.dirs(), gone: make(chan struct{})}
+	p.dirs = make([]*os.File, len(p.names))
 	if files.err != nil {
 		_ = ours.Close()
 		return nil, files.err
 	}
-	p.cmd = exec.Command(bwrap, "--args", fmt.Sprint(argsFD), "--", fmt.Sprintf("/proc/self/fd/%d", jail.ExecutableFD), jail.Arg)
+	p.cmd = exec.Command(bwrap, append([]string{"--args", strconv.Itoa(argsFD), "--", fmt.Sprintf("/proc/self/fd/%d", jail.ExecutableFD), jail.Arg}, argv...)...)
 	p.cmd.Env = []string{}
 	p.cmd.Dir = "/"
 	p.cmd.Stderr = &p.stderr
@@ -75,15 +72,15 @@ func (b *Bubblewrap) launch(bwrap string, g *cgroup, uid int, args argList) (*pr
 	// without end when bwrap is killed before the child may go on. The end of the
 	// socket, which is ours alone, ends a jail as surely, and as soon as it starts.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if uid > 0 {
-		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid), Groups: []uint32{}}
+	if b.uids != nil { // we are root
+		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(plan.uid), Gid: uint32(plan.gid), Groups: []uint32{}}
 	}
 	if fd := g.fd(); fd >= 0 {
 		p.cmd.SysProcAttr.UseCgroupFD, p.cmd.SysProcAttr.CgroupFD = true, fd
 	}
 	err = g.run(p.cmd.Start)
 	if p.cmd.Process == nil {
-		return nil, errors.Join(b.startError(bwrap, uid, err), ours.Close())
+		return nil, errors.Join(b.startError(bwrap, plan, err), ours.Close())
 	}
 	go func() {
 		defer close(p.gone)
@@ -96,12 +93,18 @@ func (b *Bubblewrap) launch(bwrap string, g *cgroup, uid int, args argList) (*pr
 }
 
 // startError says why bwrap itself could not be executed.
-func (b *Bubblewrap) startError(bwrap string, uid int, err error) error {
+func (b *Bubblewrap) startError(bwrap string, plan boxPlan, err error) error {
 	e := &writ.Error{Kind: writ.Unavailable, Op: "prepare sandbox", Err: err,
 		Msg: fmt.Sprintf("the sandbox is unavailable: %s cannot be started: %v", bwrap, err)}
-	if uid > 0 && (errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)) {
+	denied := errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)
+	switch {
+	case b.uids == nil || !denied:
+	case plan.workspace != nil:
+		e.Msg += fmt.Sprintf(". It is started as user %d, who owns %s: everybody must be able to execute it (chmod a+rx), and a container must map that user and its group",
+			plan.uid, plan.workspace.Root)
+	default:
 		e.Msg += fmt.Sprintf(". It is started as user %d: everybody must be able to execute it (chmod a+rx), and a container must map user ids from %d to %d, "+
-			"or the range be set to one that it maps; writ can also be run as an ordinary user", uid, b.uids.base, b.uids.base+b.uids.count-1)
+			"or the range be set to one that it maps; writ can also be run as an ordinary user", plan.uid, b.uids.base, b.uids.base+b.uids.count-1)
 	}
 	return e
 }
@@ -126,37 +129,55 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return c.(*net.UnixConn), theirs, nil
 }
 
-// fileList collects the descriptors of a child, and closes those that are only its.
+// fileList collects the descriptors of a child, and closes those that are only its. The
+// jail inherits what bwrap does not close when it has read it.
 type fileList struct {
+	first int // number of the first in the child
 	list  []*os.File
 	owned []*os.File
 	err   error
 }
 
-func (l *fileList) lend(f *os.File) { l.list = append(l.list, f) }
-
-func (l *fileList) give(f *os.File) {
+// lend adds f and gives its number in the child, as does whatever adds one.
+func (l *fileList) lend(f *os.File) string {
 	l.list = append(l.list, f)
+	return strconv.Itoa(l.first + len(l.list) - 1)
+}
+
+func (l *fileList) give(f *os.File) string {
 	l.owned = append(l.owned, f)
+	return l.lend(f)
 }
 
 // pipe adds a pipe from which the child reads content and then end of file.
-func (l *fileList) pipe(content []byte) {
-	if l.err != nil {
-		return
-	}
-	if len(content) > 60<<10 { // what a pipe holds, with room to spare
+func (l *fileList) pipe(content []byte) string {
+	if l.err == nil && len(content) > 60<<10 { // what a pipe holds, with room to spare
 		l.err = fmt.Errorf("%d bytes do not fit into a pipe", len(content))
-		return
+	}
+	if l.err != nil {
+		return ""
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		l.err = fmt.Errorf("making a pipe: %w", err)
-		return
+		return ""
 	}
-	l.give(r)
 	_, err = w.Write(content)
 	l.err = errors.Join(err, w.Close())
+	return l.give(r)
+}
+
+// memory adds a file with content that nobody can change.
+func (l *fileList) memory(name string, content []byte) string {
+	if l.err != nil {
+		return ""
+	}
+	f, err := sealed(name, content)
+	if err != nil {
+		l.err = err
+		return ""
+	}
+	return l.give(f)
 }
 
 func (l *fileList) close() {

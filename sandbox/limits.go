@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,16 +20,19 @@ const (
 // groupLimits are the limits of a box's control group: a program may use all of its
 // own, so what the box itself needs comes on top.
 func groupLimits(l writ.Limits) writ.Limits {
-	l.MemoryBytes += boxMemory
+	l.MemoryBytes = min(l.MemoryBytes, maxMemory) + boxMemory
 	return l
 }
+
+// maxMemory is more than any machine has, and leaves room to calculate.
+const maxMemory = 1 << 56
 
 // rlimits are the limits that the kernel holds for each process. With memoryWatch they
 // are all there is on a host without control groups, and a second line elsewhere.
 func rlimits(l writ.Limits, g *cgroup) []jail.Limit {
 	// With a control group the address space only needs to be sane: runtimes map much
 	// more than they use.
-	data := l.MemoryBytes
+	data := min(l.MemoryBytes, maxMemory)
 	if g.counts(LayerMemoryCgroup) {
 		data *= 4
 	}
@@ -82,24 +86,33 @@ func forbidCores() error {
 }
 
 // cpuSeconds is the limit of CPU time as the kernel takes it, in whole seconds.
-func cpuSeconds(l writ.Limits) uint64 { return uint64((l.CPUMS + 999) / 1000) }
+func cpuSeconds(l writ.Limits) uint64 { return uint64(l.CPUMS/1000 + (l.CPUMS%1000+999)/1000) }
+
+// span is a limit of time; what is longer than a time.Duration can be is the longest.
+func span(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}
 
 // overLimit looks at what nothing stops by itself: the number of files, the CPU time
 // of all processes together, and their memory where no group limits it. It says which
 // limit was exceeded, if one was.
 func (r *run) overLimit() (end, bool) {
 	var files int64 // bytes in memory file systems
-	for i, dir := range r.box.process.dirs {
+	dirs := r.box.process.dirs
+	if r.box.workspace != "" {
+		dirs = dirs[:len(dirs)-1] // it is not in memory, and not the box's alone
+	}
+	for i, dir := range dirs {
 		var st unix.Statfs_t
 		if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil {
 			continue // cannot happen for an open folder of a memory file system
 		}
 		if used := int64(st.Files) - int64(st.Ffree); used > r.limits.Files {
-			return end{cause: causeLimit, reason: fmt.Sprintf("limit of files reached: more than %d files and folders in %s", r.limits.Files, jail.Dirs[i])}, true
+			return end{cause: causeLimit, reason: fmt.Sprintf("limit of files reached: more than %d files and folders in %s", r.limits.Files, r.box.process.names[i])}, true
 		}
 		files += int64(st.Blocks-st.Bfree) * st.Bsize
 	}
-	if cpu, _, _, err := r.box.group.usage(); err == nil && cpu-r.cpuBefore > time.Duration(r.limits.CPUMS)*time.Millisecond {
+	if cpu, _, _, err := r.box.group.usage(); err == nil && cpu-r.cpuBefore > span(r.limits.CPUMS) {
 		return end{cause: causeTime, reason: cpuReason(r.limits)}, true
 	}
 	if !r.box.group.counts(LayerMemoryCgroup) {
@@ -111,5 +124,5 @@ func (r *run) overLimit() (end, bool) {
 }
 
 func cpuReason(l writ.Limits) string {
-	return fmt.Sprintf("cpu time limit of %v reached", time.Duration(l.CPUMS)*time.Millisecond)
+	return fmt.Sprintf("cpu time limit of %v reached", span(l.CPUMS))
 }

@@ -28,12 +28,17 @@ var mends = [...]struct {
 	{regexp.MustCompile(`Failed to make / slave`),
 		"bubblewrap may not change mounts: this is a container that forbids it (AppArmor or seccomp). Run writ on the host, unnested, " +
 			"or start the container with --security-opt apparmor=unconfined --security-opt seccomp=unconfined"},
+	{regexp.MustCompile(`Unknown option --(ro-)?bind-fd`),
+		"this bubblewrap is too old for workspaces: it needs the option --bind-fd of version 0.10.0, which the current packages of Debian 12 and Ubuntu 24.04 have as well. " +
+			"Update bubblewrap, or install a newer one and name it with the bwrap setting"},
 	{regexp.MustCompile(`Unknown option (--\S+)`),
 		"this bubblewrap is too old: writ needs version 0.8.0 or later (Debian 12, Ubuntu 24.04). Install a newer one and name it with the bwrap setting"},
 	{regexp.MustCompile(`seccomp|PR_SET_SECCOMP`),
 		"this kernel does not take a seccomp filter: it needs CONFIG_SECCOMP_FILTER; nothing is run without it"},
 	{regexp.MustCompile(`execvp /proc/self/fd/\d+: Permission denied`),
 		"the user of a box cannot execute the writ program: make it so, with chmod a+rx on it"},
+	{regexp.MustCompile(`Can't find source path \S+: Permission denied`),
+		"the owner of the workspace cannot get to it: one of the folders above does not let that user pass. Allow it, with chmod o+x, or give the workspace to a user who may"},
 	{regexp.MustCompile(`/proc/self/fd/\d+: No such file|Can't find source path`),
 		"this host lacks a path that every box needs"},
 }

@@ -33,6 +33,7 @@ type evidence struct {
 	oomKills  int64        // that the kernel counted in the box's group
 	exited    *jail.Record // the jail's report; nil when it could not give one
 	limits    writ.Limits
+	ownEnd    bool   // exited, if there is one, wins over end
 	diagnosis string // what the box said on its error output
 }
 
@@ -44,8 +45,11 @@ func (e evidence) judge(r *writ.Result) {
 		if w := e.exited.Status; w.Exited() {
 			r.ExitCode = new(w.ExitStatus())
 		} else if w.Signaled() {
-			r.Signal = unix.SignalName(w.Signal())
+			r.Signal = Signal(w.Signal()).String()
 		}
+	}
+	if e.ownEnd && e.exited != nil {
+		e.end = end{} // it came too late: what we kill cannot report
 	}
 	switch {
 	case e.end.cause == causeCancelled:
@@ -75,7 +79,7 @@ func (e evidence) judge(r *writ.Result) {
 		r.Outcome, r.Reason = writ.Failed, "the program died by "+r.Signal
 	}
 	if e.end.cause != causeNone && e.exited == nil {
-		r.Signal = unix.SignalName(unix.SIGKILL) // ours
+		r.Signal = SIGKILL.String() // ours
 	}
 }
 
@@ -89,6 +93,3 @@ func (e evidence) cpuDeath() bool {
 	limit := time.Duration(cpuSeconds(e.limits)) * time.Second
 	return (sig == unix.SIGXCPU || sig == unix.SIGKILL) && used >= limit*3/4
 }
-
-// SignalNumber is the number of a signal by its name ("SIGKILL"), or 0.
-func SignalNumber(name string) int { return int(unix.SignalNum(name)) }

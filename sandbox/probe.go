@@ -102,7 +102,7 @@ func (b *Bubblewrap) version() string {
 }
 
 // strictError refuses a host that lacks layers.
-func strictError(e writ.Enforcement) error {
+func strictError(layers []string) error {
 	return &writ.Error{Kind: writ.Unavailable, Op: "prepare sandbox",
-		Msg: "this host lacks " + strings.Join(e.Missing, ", ") + ", and the strict setting wants every layer: mend the host (writ doctor says how) or turn strict off"}
+		Msg: "this host lacks " + strings.Join(layers, ", ") + ", and the strict setting wants every layer: mend the host (writ doctor says how) or turn strict off"}
 }

@@ -69,7 +69,7 @@ func tell(t *testing.T, b *Bubblewrap, f *os.File, header int) jail.Record {
 	if err := box.process.conn.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := (&run{box: box}).receive()
+	rec, _, err := (&run{box: box}).receive()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,12 +167,12 @@ func TestHostileRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := &process{conn: ours}
+		p := &process{conn: ours, dirs: make([]*os.File, len(jail.Dirs))}
 		if r, err := p.awaitReady(time.Now().Add(time.Second)); err == nil && name != "ready" {
 			t.Errorf("%s was taken as ready: %+v", name, r)
 		}
 		r := &run{box: &bubblewrapBox{process: p}}
-		if rec, err := r.awaitStart(); err == nil {
+		if rec, err := r.awaitStart(Command{}); err == nil {
 			t.Errorf("%s was taken as a start: %+v", name, rec)
 		}
 		for _, f := range p.dirs {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 const (
 	// pollEvery is how often the limits are looked at that nothing else holds.
 	pollEvery = 20 * time.Millisecond
+	// pollSeldom is the same for programs in a workspace, which may be servers that run
+	// for days.
+	pollSeldom = 100 * time.Millisecond
 	// killGrace is how long the kernel may take to end a killed box before its
 	// processes are killed one by one.
 	killGrace = 500 * time.Millisecond
@@ -30,7 +34,8 @@ type run struct {
 	began          time.Time     // when the command was sent
 	cpuBefore      time.Duration // used by the box's group before that
 	oomBefore      int64         // counted by it before that
-	stdout, stderr *drain
+	stdout, stderr *drain        // without a drain until there is a terminal, where there shall be one
+	input          *input
 	memory         memoryWatch // follow's
 
 	stopped  atomic.Pointer[end] // set once, by whoever ends the run first
@@ -40,33 +45,74 @@ type run struct {
 
 // awaitStart waits for the jail to say that the program was executed or not. An
 // error means that it cannot be known.
-func (r *run) awaitStart() (jail.Record, error) {
+func (r *run) awaitStart(cmd Command) (jail.Record, error) {
 	if err := r.box.process.conn.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return jail.Record{}, err
 	}
-	rec, err := r.receive()
+	rec, terminal, err := r.receive()
+	switch {
+	case err != nil:
+		return jail.Record{}, err
+	case rec.Kind != jail.Started && rec.Kind != jail.Failed:
+		err = fmt.Errorf("the box sent record %d instead of started", rec.Kind)
+	case (terminal != nil) != (cmd.Terminal != nil && rec.Kind == jail.Started):
+		err = errors.New("the box sent a terminal where none was asked for, or none where one was")
+	}
 	if err != nil {
+		if terminal != nil {
+			_ = terminal.Close()
+		}
 		return jail.Record{}, err
 	}
-	if rec.Kind != jail.Started && rec.Kind != jail.Failed {
-		return jail.Record{}, fmt.Errorf("the box sent record %d instead of started", rec.Kind)
+	if terminal != nil {
+		r.stdout, r.input = newDrain(terminal, cmd.Stdout, cmd.Limits.OutputBytes), newInput(terminal, true)
 	}
 	return rec, nil
 }
 
-func (r *run) receive() (jail.Record, error) {
+// receive takes one record, and the terminal that comes with it, or nil.
+func (r *run) receive() (rec jail.Record, terminal *os.File, err error) {
 	b := make([]byte, jail.RecordBytes+1)
-	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred)) // room for no descriptor: the kernel drops what comes
-	n, _, _, _, err := r.box.process.conn.ReadMsgUnix(b, oob)
+	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred)+unix.CmsgSpace(4)) // room for one descriptor: the kernel drops what else comes
+	n, oobn, _, _, err := r.box.process.conn.ReadMsgUnix(b, oob)
 	if err != nil {
-		return jail.Record{}, fmt.Errorf("reading from the box: %w", err)
+		return jail.Record{}, nil, fmt.Errorf("reading from the box: %w", err)
 	}
-	return jail.ParseRecord(b[:n])
+	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil {
+		return jail.Record{}, nil, fmt.Errorf("control message of the box: %w", err)
+	}
+	for _, m := range msgs {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			continue // the credentials
+		}
+		for _, fd := range fds {
+			if terminal == nil && isTerminal(fd) {
+				terminal = os.NewFile(uintptr(fd), "terminal")
+			} else {
+				_ = unix.Close(fd)
+			}
+		}
+	}
+	if rec, err = jail.ParseRecord(b[:n]); err != nil && terminal != nil {
+		_ = terminal.Close()
+		terminal = nil
+	}
+	return rec, terminal, err
+}
+
+// isTerminal reports whether fd is our end of a terminal, which does not block.
+func isTerminal(fd int) bool {
+	if _, err := unix.IoctlGetInt(fd, unix.TIOCGPTN); err != nil {
+		return false
+	}
+	return unix.SetNonblock(fd, true) == nil
 }
 
 // abandon closes what belongs to a run that never was.
 func (r *run) abandon() error {
-	return errors.Join(r.stdout.from.Close(), r.stderr.from.Close())
+	return errors.Join(r.stdout.abandon(), r.stderr.abandon(), r.input.close())
 }
 
 // stop ends the run, for the first reason that is given.
@@ -94,10 +140,11 @@ func (r *run) supervise(ctx context.Context, lost error) {
 		p.awaitGone(killGrace)
 	} // else the jail is alone; what it and its namespaces take to go is Close's wait
 	deadline := time.Now().Add(drainGrace)
-	_ = r.stdout.from.SetReadDeadline(deadline) // closed already when it ended
-	_ = r.stderr.from.SetReadDeadline(deadline)
+	r.stdout.endBy(deadline)
+	r.stderr.endBy(deadline)
+	_ = r.input.close() // nobody is left to read it
 
-	e := evidence{exited: exited, limits: r.limits, diagnosis: p.stderr.String()}
+	e := evidence{exited: exited, limits: r.limits, ownEnd: r.box.workspace != "", diagnosis: p.stderr.String()}
 	if s := r.stopped.Load(); s != nil {
 		e.end = *s
 	}
@@ -115,7 +162,11 @@ func (r *run) follow(ctx context.Context) *jail.Record {
 	_ = p.conn.SetReadDeadline(time.Time{}) // the socket is open: it cannot fail
 	go func() {
 		// Ends with the jail, whose end of the socket nobody else has.
-		rec, err := r.receive()
+		rec, terminal, err := r.receive()
+		if terminal != nil {
+			_ = terminal.Close()
+			err = errors.New("a second terminal")
+		}
 		if err != nil || rec.Kind != jail.Exited {
 			p.kill() // whatever it is that speaks, it is not our jail
 			reports <- nil
@@ -123,9 +174,13 @@ func (r *run) follow(ctx context.Context) *jail.Record {
 		}
 		reports <- &rec
 	}()
-	wall := time.NewTimer(time.Until(r.began.Add(r.limits.Wall())))
+	wall := time.NewTimer(time.Until(r.began.Add(span(r.limits.WallMS))))
 	defer wall.Stop()
-	poll := time.NewTicker(pollEvery)
+	every := pollEvery
+	if r.box.workspace != "" {
+		every = pollSeldom
+	}
+	poll := time.NewTicker(every)
 	defer poll.Stop()
 	cancelled := ctx.Done()
 	for {
@@ -136,7 +191,7 @@ func (r *run) follow(ctx context.Context) *jail.Record {
 			cancelled = nil
 			r.stop(end{cause: causeCancelled, reason: "cancelled"})
 		case <-wall.C:
-			r.stop(end{cause: causeTime, reason: fmt.Sprintf("wall time limit of %v reached", r.limits.Wall())})
+			r.stop(end{cause: causeTime, reason: fmt.Sprintf("wall time limit of %v reached", span(r.limits.WallMS))})
 		case <-poll.C:
 			if e, over := r.overLimit(); over {
 				r.stop(e)
@@ -173,4 +228,34 @@ func (r *run) account(e *evidence) {
 func (r *run) Wait() writ.Result {
 	<-r.finished
 	return r.result
+}
+
+// Input implements Run.
+func (r *run) Input(ctx context.Context, b []byte) (int, error) { return r.input.write(ctx, b) }
+
+// CloseInput implements Run.
+func (r *run) CloseInput() error { return r.input.end() }
+
+// Resize implements Run.
+func (r *run) Resize(s Size) error { return r.input.resize(s) }
+
+// Signal implements Run.
+func (r *run) Signal(s Signal) error {
+	e := &writ.Error{Kind: writ.Conflict, Op: "signal", Msg: "the program has ended"}
+	if s < 1 || s > maxSignal {
+		e.Kind, e.Msg = writ.Invalid, fmt.Sprintf("%d is no signal: want one of 1 to %d", int(s), maxSignal)
+		return e
+	}
+	select {
+	case <-r.finished:
+		return e
+	default:
+	}
+	// Through the jail: it alone knows whether the number of the group is still the
+	// program's. It is there as long as the program is.
+	if _, _, err := r.box.process.conn.WriteMsgUnix(jail.SignalMessage(int(s)), nil, nil); err != nil {
+		e.Err = err
+		return e
+	}
+	return nil
 }

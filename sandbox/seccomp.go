@@ -25,8 +25,8 @@ import (
 //  4. The calls that containers are commonly given, less those of withheld, are allowed.
 //  5. All others get EPERM.
 //
-// It is one filter for all boxes and for the init inside them: it is in force
-// before anything of the box is executed.
+// It is in force for the init of a box as well, before anything of the box is executed.
+// Boxes that have a folder of the host have diskRules too.
 const (
 	allow       = verdict(unix.SECCOMP_RET_ALLOW)
 	killProcess = verdict(unix.SECCOMP_RET_KILL_PROCESS)
@@ -69,15 +69,33 @@ var withheld = []string{
 	"uretprobe", "statmount", "listmount",
 }
 
-// seccompBytes compiles once: the result depends on nothing but the build.
-var seccompBytes = sync.OnceValues(func() ([]byte, error) {
-	insns, err := seccompInstructions()
+// seccompPrograms are the filters of boxes in memory and of those with a folder of the
+// host, in the form that bwrap reads from its --seccomp descriptor: struct sock_filter
+// each. The caller must not change the bytes. An error means that this architecture has
+// no filter; then nothing may be run. It compiles once: the result depends on nothing
+// but the build.
+func seccompPrograms() (memory, disk []byte, err error) {
+	p, err := compiled()
+	return p[0], p[1], err
+}
+
+var compiled = sync.OnceValues(func() (programs [2][]byte, err error) {
+	for i, rules := range [][]argRule{argRules, slices.Concat(argRules, diskRules)} {
+		if programs[i], err = compile(rules); err != nil {
+			return programs, fmt.Errorf("compiling the seccomp filter: %w", err)
+		}
+	}
+	return programs, nil
+})
+
+func compile(rules []argRule) ([]byte, error) {
+	insns, err := seccompInstructions(rules)
 	if err != nil {
-		return nil, fmt.Errorf("compiling the seccomp filter: %w", err)
+		return nil, err
 	}
 	raw, err := bpf.Assemble(insns)
 	if err != nil {
-		return nil, fmt.Errorf("assembling the seccomp filter: %w", err)
+		return nil, err
 	}
 	// struct sock_filter: code, jt, jf, k. Both architectures that we know are
 	// little-endian.
@@ -88,14 +106,9 @@ var seccompBytes = sync.OnceValues(func() ([]byte, error) {
 		b = binary.LittleEndian.AppendUint32(b, in.K)
 	}
 	return b, nil
-})
+}
 
-// seccompProgram is the filter in the form that bwrap reads from its --seccomp
-// descriptor. The caller must not change the bytes. An error means that this
-// architecture has no filter; then nothing may be run.
-func seccompProgram() ([]byte, error) { return seccompBytes() }
-
-func seccompInstructions() ([]bpf.Instruction, error) {
+func seccompInstructions(rules []argRule) ([]bpf.Instruction, error) {
 	native, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
@@ -110,7 +123,7 @@ func seccompInstructions() ([]bpf.Instruction, error) {
 		bpf.RetConstant{Val: uint32(refuse(unix.ENOSYS))},
 	}
 	ruled := map[string]bool{}
-	for _, r := range argRules {
+	for _, r := range rules {
 		ruled[r.call] = true
 		if number, ok := native.SyscallNames[r.call]; ok {
 			insns = append(insns, r.assemble(uint32(number))...)

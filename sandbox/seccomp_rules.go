@@ -89,10 +89,35 @@ var argRules = []argRule{
 		{arg: 2, high: true, values: []uint32{0}, hit: allow, miss: refuse(unix.EPERM)},
 	}},
 
-	// All that a box can write is in memory. Flushing would make the host write all
-	// its disks, as often as a program likes; so it succeeds and does nothing.
+	// Flushing would make the host write all its disks, as often as a program likes; so it
+	// succeeds and does nothing. What a box writes is in memory, and of the files of a
+	// workspace it can flush those that it has open.
 	{call: "sync", otherwise: refuse(0)},
 	{call: "syncfs", otherwise: refuse(0)},
+}
+
+// diskRules are for boxes that have a folder of the host: in memory file systems that
+// go with the box they would refuse what does no harm. A file that runs as its owner,
+// whoever starts it, would lend that user to everybody on the host who can reach it. On
+// folders the bit means nothing.
+var diskRules = []argRule{
+	refuseSetUID("chmod", 1), refuseSetUID("fchmod", 1), refuseSetUID("fchmodat", 2), refuseSetUID("fchmodat2", 2),
+	refuseSetUID("creat", 1), refuseSetUID("mknod", 1), refuseSetUID("mknodat", 2),
+	// The mode counts only where a file is made.
+	refuseSetUID("open", 2, makesNoFile(1)), refuseSetUID("openat", 3, makesNoFile(2)),
+	// Its mode is behind a pointer. Programs that know it fall back to openat.
+	{call: "openat2", otherwise: refuse(unix.ENOSYS)},
+}
+
+func refuseSetUID(call string, modeArg int, before ...argTest) argRule {
+	return argRule{call: call, tests: append(before, argTest{
+		arg: modeArg, mask: unix.S_ISUID, values: []uint32{0}, hit: allow, miss: refuse(unix.EPERM),
+	})}
+}
+
+func makesNoFile(flagsArg int) argTest {
+	const tmpfile = unix.O_TMPFILE &^ unix.O_DIRECTORY
+	return argTest{arg: flagsArg, mask: unix.O_CREAT | tmpfile, values: []uint32{0}, hit: allow, miss: next}
 }
 
 // assemble is the rule as a block of instructions for the call with that number.

@@ -18,7 +18,7 @@ import (
 // big-endian words where the kernel loads its own: so the data is laid out in
 // big-endian words, each argument's low word first.
 func judge(t interface{ Fatal(...any) }, auditArch, number uint32, args ...uint64) verdict {
-	b, err := seccompProgram()
+	b, _, err := seccompPrograms()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,14 +261,14 @@ func TestSeccompConditionsAreCovered(t *testing.T) {
 
 // The kernel takes at most 4096 instructions, and compiling is done once.
 func TestSeccompProgramSize(t *testing.T) {
-	b, err := seccompProgram()
+	b, _, err := seccompPrograms()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := len(b) / 8; n == 0 || n > 4096 || len(b)%8 != 0 {
 		t.Fatalf("%d bytes, %d instructions", len(b), n)
 	}
-	if again, _ := seccompProgram(); &again[0] != &b[0] {
+	if again, _, _ := seccompPrograms(); &again[0] != &b[0] {
 		t.Error("compiled twice")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,7 +19,7 @@ import (
 // verify looks at a box that is ready, before it runs anything, and says which
 // layers hold it. Only the layers that a host may lack can be missing: a box
 // without one of the others is an error, whatever bwrap said.
-func (b *Bubblewrap) verify(p *process, ready jail.Record, uid int) (active, missing []string, err error) {
+func (b *Bubblewrap) verify(p *process, ready jail.Record, plan boxPlan) (active, missing []string, err error) {
 	var errs []error
 	need := func(layer string, ok bool) {
 		if ok {
@@ -45,14 +46,14 @@ func (b *Bubblewrap) verify(p *process, ready jail.Record, uid int) (active, mis
 	need(LayerNestedUsernsOff, true) // bwrap was told to assert it and would have failed
 	need(LayerSeccomp, status["Seccomp"] == "2")
 	ids := strings.Fields(status["Uid"] + " " + status["Gid"])
-	for _, id := range ids {
-		if id == "0" {
-			errs = append(errs, errors.New("user that is not root"))
-		}
+	switch {
+	case b.uids != nil && (strings.Join(ids, " ") != idLine(plan.uid, plan.gid) || status["Groups"] != ""):
+		errs = append(errs, errors.New("the user it shall be"))
+	case b.uids == nil && slices.Contains(ids, "0"):
+		errs = append(errs, errors.New("user that is not root"))
 	}
-	if uid > 0 {
-		own := strconv.Itoa(uid)
-		need(LayerSeparateUID, len(ids) == 8 && strings.Join(ids, " ") == strings.TrimSpace(strings.Repeat(own+" ", 8)) && status["Groups"] == "")
+	if b.uids != nil && plan.workspace == nil {
+		active = append(active, LayerSeparateUID)
 	} else {
 		missing = append(missing, LayerSeparateUID)
 	}
@@ -64,6 +65,11 @@ func (b *Bubblewrap) verify(p *process, ready jail.Record, uid int) (active, mis
 			Msg: "bubblewrap started a box in which walls are missing (" + strings.ReplaceAll(err.Error(), "\n", ", ") + "); nothing was executed in it"}
 	}
 	return active, missing, nil
+}
+
+// idLine are the four user and the four group ids of a process that has one of each.
+func idLine(uid, gid int) string {
+	return strings.TrimSpace(strings.Repeat(strconv.Itoa(uid)+" ", 4) + strings.Repeat(strconv.Itoa(gid)+" ", 4))
 }
 
 // readStatus is /proc/PID/status by key. The kernel writes it, but for the name.

@@ -12,20 +12,31 @@ const (
 	maxStrings      = 4096
 	maxFiles        = 4096
 	maxLimits       = 32
+	maxHolds        = 1 << 20
 	commandBytes    = 16
-	protocolVersion = 1
+	signalBytes     = 12
+	protocolVersion = 2
 )
 
-var magic = [4]byte{'w', 'r', 'i', 't'}
+var (
+	magic       = [4]byte{'w', 'r', 'i', 't'}
+	signalMagic = [4]byte{'s', 'i', 'g', 'n'}
+)
 
 // Command is one program to execute, in kernel terms.
 type Command struct {
-	Argv   []string
+	Argv   []string // Argv[0] without a slash is looked for in PATH of Env
 	Env    []string
 	Dir    string
 	Files  []File  // placed in order, before the limits are set
 	Limits []Limit // set in order; a hard limit that is lower already stays
+
+	// Rows and Cols are the size of the terminal that the program gets, both zero when
+	// it gets the three streams that come with the command.
+	Rows, Cols uint16
 }
+
+func (c Command) terminal() bool { return c.Rows > 0 && c.Cols > 0 }
 
 // File is a file to place. Its content follows the header, in order.
 type File struct {
@@ -45,6 +56,7 @@ func (c Command) AppendHeader(b []byte) []byte {
 	b = appendStrings(b, c.Argv)
 	b = appendStrings(b, c.Env)
 	b = appendString(b, c.Dir)
+	b = binary.LittleEndian.AppendUint32(b, uint32(c.Rows)<<16|uint32(c.Cols))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Files)))
 	for _, f := range c.Files {
 		b = appendString(b, f.Path)
@@ -76,6 +88,8 @@ func appendStrings(b []byte, list []string) []byte {
 func ParseHeader(b []byte) (Command, error) {
 	d := decoder{rest: b}
 	c := Command{Argv: d.strings(), Env: d.strings(), Dir: d.string()}
+	size := d.uint32()
+	c.Rows, c.Cols = uint16(size>>16), uint16(size)
 	for range d.count(maxFiles) {
 		c.Files = append(c.Files, File{Path: d.string(), Mode: d.uint32(), Size: int64(d.uint64())})
 	}
@@ -89,6 +103,8 @@ func ParseHeader(b []byte) (Command, error) {
 		return Command{}, fmt.Errorf("command header: %d bytes too many", len(d.rest))
 	case len(c.Argv) == 0:
 		return Command{}, errors.New("command header: no program")
+	case (c.Rows == 0) != (c.Cols == 0):
+		return Command{}, fmt.Errorf("command header: a terminal of %d rows and %d columns", c.Rows, c.Cols)
 	}
 	for i, f := range c.Files {
 		if f.Size < 0 {
@@ -167,4 +183,19 @@ func parseCommandMessage(b []byte) (headerBytes int, err error) {
 		return 0, fmt.Errorf("command header of %d bytes, the most is %d", n, MaxHeaderBytes)
 	}
 	return int(n), nil
+}
+
+// SignalMessage is the message that sends a signal to the program's process group.
+func SignalMessage(number int) []byte {
+	b := append([]byte(nil), signalMagic[:]...)
+	b = binary.LittleEndian.AppendUint32(b, protocolVersion)
+	return binary.LittleEndian.AppendUint32(b, uint32(number))
+}
+
+// parseSignalMessage is not ok for anything but a signal message.
+func parseSignalMessage(b []byte) (number int, ok bool) {
+	if len(b) != signalBytes || [4]byte(b[:4]) != signalMagic || binary.LittleEndian.Uint32(b[4:]) != protocolVersion {
+		return 0, false
+	}
+	return int(binary.LittleEndian.Uint32(b[8:])), true
 }

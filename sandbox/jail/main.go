@@ -18,7 +18,16 @@ const exitSetup = 70
 // anything else when the first argument is Arg. Without the surroundings that a
 // box gives, it says what is missing and exits with status 70.
 func Main() {
-	var j jail
+	args := os.Args[2:]
+	if len(args) > 1 && args[0] == HoldArg {
+		// It goes on as the jail, unless this fails.
+		fmt.Fprintln(os.Stderr, "writ jail:", raise(args[1], args[2:]))
+		os.Exit(exitSetup)
+	}
+	j := jail{dirs: args}
+	if len(args) == 0 {
+		j.dirs = Dirs[:]
+	}
 	if err := j.prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "writ jail:", err)
 		os.Exit(exitSetup)
@@ -32,6 +41,7 @@ func Main() {
 
 // jail is what this process keeps for its one command.
 type jail struct {
+	dirs []string // that READY reports
 	// oomScore is open on our own /proc/self/oom_score_adj, or -1 where we cannot
 	// write it: it says whom the kernel kills when memory runs out.
 	oomScore int
@@ -61,7 +71,7 @@ func (j *jail) prepare() error {
 		// and a runtime that cannot start one gives up.
 		{"start threads", func() error { startThreads(4); return nil }},
 		{"set the umask", func() error { unix.Umask(0o022); return nil }},
-		{"report ready", ready},
+		{"report ready", j.ready},
 	} {
 		if err := step.do(); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -113,8 +123,8 @@ func startThreads(n int) {
 	done.Wait() // and all but the one that goes on here are idle
 }
 
-// ready opens the writable file systems and reports them with the namespaces.
-func ready() error {
+// ready opens the folders that it was told and reports them with the namespaces.
+func (j *jail) ready() error {
 	r := Record{Kind: Ready}
 	for i, kind := range Namespaces {
 		var st unix.Stat_t
@@ -124,7 +134,7 @@ func ready() error {
 		r.Values[i] = st.Ino
 	}
 	var fds []int
-	for _, dir := range Dirs {
+	for _, dir := range j.dirs {
 		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", dir, err)
@@ -147,40 +157,86 @@ func (j *jail) serve() error {
 	if err != nil || m == nil {
 		return err
 	}
-	// The server never speaks again, so whatever can be read now is its end.
-	go func() {
-		for {
-			if _, err := unix.Read(SocketFD, make([]byte, 1)); err != unix.EINTR {
-				os.Exit(0)
-			}
-		}
-	}()
-	pid, failed := m.start(j.oomScore)
+	var p program
+	go p.obeyServer()
+	pid, terminal, failed := m.start(j.oomScore)
 	if failed != nil {
-		return report(*failed)
+		return report(*failed, -1)
 	}
-	if err := report(Record{Kind: Started}); err != nil {
+	p.lead(pid)
+	// The terminal's other end shall be the server's alone.
+	if err := errors.Join(report(Record{Kind: Started}, terminal), closeAll(terminal)); err != nil {
 		return err
 	}
-	return reap(pid)
+	return p.reap()
 }
 
-func report(r Record) error {
-	if err := unix.Sendmsg(SocketFD, r.encode(), nil, nil, unix.MSG_NOSIGNAL); err != nil {
+// report sends a record, with a descriptor unless it is negative.
+func report(r Record, fd int) error {
+	var rights []byte
+	if fd >= 0 {
+		rights = unix.UnixRights(fd)
+	}
+	if err := unix.Sendmsg(SocketFD, r.encode(), rights, nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
 }
 
+// closeAll closes descriptors; negative ones are none.
+func closeAll(fds ...int) error {
+	var errs []error
+	for _, fd := range fds {
+		if fd >= 0 {
+			errs = append(errs, unix.Close(fd))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// program is the process that the command started.
+type program struct {
+	mu  sync.Mutex
+	pid int // guarded by mu; 0 before it started and once it has ended
+}
+
+// lead sets whose group signals are for.
+func (p *program) lead(pid int) {
+	p.mu.Lock()
+	p.pid = pid
+	p.mu.Unlock()
+}
+
+// obeyServer passes on the signals that the server sends, until its end of the socket
+// is gone, or it says what no server says: that ends the box.
+func (p *program) obeyServer() {
+	b := make([]byte, signalBytes+1)
+	for {
+		n, err := unix.Read(SocketFD, b)
+		if err == unix.EINTR {
+			continue
+		}
+		sig, ok := parseSignalMessage(b[:max(n, 0)])
+		if !ok {
+			os.Exit(0)
+		}
+		p.mu.Lock()
+		if p.pid > 0 {
+			_ = syscall.Kill(-p.pid, syscall.Signal(sig)) // there may be nobody any more
+		}
+		p.mu.Unlock()
+	}
+}
+
 // reap waits for every process of the box, orphans too, until the program ended.
 // Then it ends what is left, and reports when nothing is: the report means that the
 // jail is alone.
-func reap(program int) error {
+func (p *program) reap() error {
 	r := Record{Kind: Exited}
 	// Outside of the loop, which hostile code can make run long: it allocates nothing.
 	var status syscall.WaitStatus
 	var use, all syscall.Rusage
-	for ended := false; ; {
+	for ended, first := false, p.pid; ; {
 		pid, err := syscall.Wait4(-1, &status, 0, &use)
 		switch {
 		case err == syscall.EINTR:
@@ -189,11 +245,12 @@ func reap(program int) error {
 			if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all) == nil {
 				r.Values[1], r.Values[2] = uint64(cpu(all)), uint64(all.Maxrss)<<10
 			}
-			return report(r)
+			return report(r, -1)
 		case err != nil:
 			return fmt.Errorf("wait: %w", err)
-		case pid == program:
+		case pid == first:
 			ended = true
+			p.lead(0) // its number may be another's now
 			r.Status, r.Values[0] = status, uint64(cpu(use))
 			// All at once, and none can fork its way out: a process with a signal
 			// pending does not fork. An error means that there is nobody.

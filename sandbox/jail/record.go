@@ -21,11 +21,12 @@ const (
 type Step uint32
 
 const (
-	StepCommand Step = 1 // reading the command and checking its seals
-	StepFile    Step = 2 // placing file Record.Index
-	StepDir     Step = 3 // entering the working directory
-	StepLimits  Step = 4 // setting limit Record.Index
-	StepExec    Step = 5 // executing the program
+	StepCommand  Step = 1 // reading the command and checking its seals
+	StepFile     Step = 2 // placing file Record.Index
+	StepDir      Step = 3 // entering the working directory
+	StepLimits   Step = 4 // setting limit Record.Index
+	StepExec     Step = 5 // executing the program
+	StepTerminal Step = 6 // making its terminal
 )
 
 func (s Step) String() string {
@@ -40,6 +41,8 @@ func (s Step) String() string {
 		return "set the limits"
 	case StepExec:
 		return "execute the program"
+	case StepTerminal:
+		return "make a terminal"
 	}
 	return fmt.Sprintf("step %d", uint32(s))
 }
@@ -53,8 +56,8 @@ const (
 // Arg is the first argument of a process that must call Main.
 const Arg = "jail"
 
-// Dirs are the writable file systems of a box, all of them. READY brings a descriptor
-// of each.
+// Dirs are the writable file systems of a box that works in memory alone, all of them.
+// READY brings a descriptor of each, unless the jail's arguments name others.
 var Dirs = [...]string{"/workspace", "/tmp", "/dev/shm", "/home/agent", "/run/writ"}
 
 // Namespaces are the kinds of namespace whose identity READY reports.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_
 type message struct {
 	header int
 	file   int
-	stdio  [3]int
+	stdio  []int // three, or none for a program with a terminal
 }
 
 // receive waits for the command. It answers nil without an error when the server
@@ -46,52 +47,106 @@ func receive() (*message, error) {
 			return nil, fmt.Errorf("receive the command: %d control messages: %w", len(msgs), err)
 		}
 		fds, err := unix.ParseUnixRights(&msgs[0])
-		if err != nil || len(fds) != 4 {
+		if err != nil || len(fds) != 1 && len(fds) != 4 {
 			return nil, fmt.Errorf("receive the command: %d descriptors: %w", len(fds), err)
 		}
-		return &message{header: header, file: fds[0], stdio: [3]int(fds[1:])}, nil
+		return &message{header: header, file: fds[0], stdio: fds[1:]}, nil
 	}
 }
 
-// start executes the command and gives its process id, or the record that says
-// which step failed: then nothing was executed. oomScore is jail's.
-func (m *message) start(oomScore int) (pid int, failed *Record) {
+// start executes the command and gives its process id, and our end of its terminal if
+// it has one, else -1, or the record that says which step failed: then nothing was
+// executed. oomScore is jail's.
+func (m *message) start(oomScore int) (pid, terminal int, failed *Record) {
+	fail := func(step Step, index int, err error) (int, int, *Record) {
+		r := &Record{Kind: Failed, Step: step, Index: uint32(index), Errno: syscall.EIO}
+		_ = errors.As(err, &r.Errno)
+		return 0, -1, r
+	}
 	cmd, err := m.read()
+	if err == nil && (len(m.stdio) == 0) != cmd.terminal() {
+		err = unix.EBADMSG
+	}
 	if err != nil {
-		return 0, failure(StepCommand, 0, err)
+		return fail(StepCommand, 0, err)
 	}
 	at := int64(m.header)
 	buf := make([]byte, 256<<10)
 	for i, f := range cmd.Files {
 		if err := place(m.file, at, f, buf); err != nil {
-			return 0, failure(StepFile, i, err)
+			return fail(StepFile, i, err)
 		}
 		at += f.Size
 	}
 	_ = unix.Close(m.file)
 	if err := unix.Chdir(cmd.Dir); err != nil {
-		return 0, failure(StepDir, 0, err)
+		return fail(StepDir, 0, err)
+	}
+	terminal = -1
+	if cmd.terminal() {
+		var theirs int
+		if terminal, theirs, err = openTerminal(cmd.Rows, cmd.Cols); err != nil {
+			return fail(StepTerminal, 0, err)
+		}
+		m.stdio = []int{theirs, theirs, theirs}
+	}
+	file, err := lookUp(cmd)
+	if err != nil {
+		return fail(StepExec, 0, err)
 	}
 	lower := raiseOOMScore(oomScore)
 	// Last, so that only the fork inherits them and nothing above is in their way.
 	for i, l := range cmd.Limits {
 		if err := limit(l); err != nil {
-			return 0, failure(StepLimits, i, err)
+			return fail(StepLimits, i, err)
 		}
 	}
-	pid, err = syscall.ForkExec(cmd.Argv[0], cmd.Argv, &syscall.ProcAttr{
+	pid, err = syscall.ForkExec(file, cmd.Argv, &syscall.ProcAttr{
 		Env:   cmd.Env,
 		Files: []uintptr{uintptr(m.stdio[0]), uintptr(m.stdio[1]), uintptr(m.stdio[2])},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: cmd.terminal()}, // Ctty: its descriptor 0
 	})
 	lower()
 	if err != nil {
-		return 0, failure(StepExec, 0, err)
+		return fail(StepExec, 0, err)
 	}
-	for _, fd := range m.stdio {
-		_ = unix.Close(fd) // else the output would not end with the program
+	if cmd.terminal() {
+		m.stdio = m.stdio[:1]
 	}
-	return pid, nil
+	_ = closeAll(m.stdio...) // else the output would not end with the program
+	return pid, terminal, nil
+}
+
+// lookUp is the path of the program. Like execvp it tells a program that may not be
+// executed from one that is not there, and looks on for another.
+func lookUp(cmd Command) (string, error) {
+	name := cmd.Argv[0]
+	if name == "" || strings.Contains(name, "/") {
+		return name, nil
+	}
+	var list string
+	for _, e := range cmd.Env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			list = v
+			break // the first one counts, as in the C library
+		}
+	}
+	missing := unix.ENOENT
+	for dir := range strings.SplitSeq(list, ":") {
+		if !path.IsAbs(dir) {
+			continue // the working folder is no place for programs that are not named with it
+		}
+		p := path.Join(dir, name)
+		var st unix.Stat_t
+		if unix.Stat(p, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		if unix.Access(p, unix.X_OK) == nil {
+			return p, nil
+		}
+		missing = unix.EACCES
+	}
+	return "", missing
 }
 
 // raiseOOMScore makes us, and so what we fork, the first that the kernel kills when
@@ -110,12 +165,6 @@ func raiseOOMScore(fd int) (lower func()) {
 		return func() {}
 	}
 	return func() { _, _ = unix.Pwrite(fd, before[:n], 0) } // allowed: it is no lower than it was
-}
-
-func failure(step Step, index int, err error) *Record {
-	r := &Record{Kind: Failed, Step: step, Index: uint32(index), Errno: syscall.EIO}
-	_ = errors.As(err, &r.Errno)
-	return r
 }
 
 // read checks the seals of the command file and decodes its header.
