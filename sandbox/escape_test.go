@@ -101,9 +101,10 @@ func escapeLimits(t *testing.T, changes string) writ.Limits {
 	return l
 }
 
-func (a attempt) command(t *testing.T, l writ.Limits, env []string) Command {
+// command is the program, placed in dir.
+func (a attempt) command(t *testing.T, dir string, l writ.Limits, env []string) Command {
 	t.Helper()
-	path := "/workspace/" + a.program.Name
+	path := dir + "/" + a.program.Name
 	cmd := program("/bin/bash", path)
 	if strings.HasSuffix(path, ".py") {
 		need(t, "python", "/usr/bin/python3")
@@ -112,7 +113,7 @@ func (a attempt) command(t *testing.T, l writ.Limits, env []string) Command {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd.Files = append(cmd.Files, File{Path: "/workspace/attack.py", Content: lib, Mode: 0o644})
+		cmd.Files = append(cmd.Files, File{Path: dir + "/attack.py", Content: lib, Mode: 0o644})
 	}
 	cmd.Files = append(cmd.Files, File{Path: path, Content: a.program.Data, Mode: 0o644})
 	cmd.Env = append(cmd.Env, env...)
@@ -144,7 +145,7 @@ func TestEscape(t *testing.T) {
 			if want["neighbour"] != "" || a.neighbour != nil {
 				defer a.besideNeighbour(t, b)()
 			}
-			r := runIn(t, b, a.command(t, limits, env))
+			r := runIn(t, b, a.command(t, "/workspace", limits, env))
 			a.check(t, want, r)
 			after(r)
 		})

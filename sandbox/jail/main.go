@@ -159,16 +159,16 @@ func (j *jail) serve() error {
 	}
 	var p program
 	go p.obeyServer()
-	pid, terminal, failed := m.start(j.oomScore)
+	s, failed := m.start(j.oomScore)
 	if failed != nil {
 		return report(*failed, -1)
 	}
-	p.lead(pid)
-	// The terminal's other end shall be the server's alone.
-	if err := errors.Join(report(Record{Kind: Started}, terminal), closeAll(terminal)); err != nil {
+	p.lead(s.pid)
+	// Our end of the terminal shall be the server's alone.
+	if err := errors.Join(report(Record{Kind: Started}, s.ours), closeAll(s.ours)); err != nil {
 		return err
 	}
-	return p.reap()
+	return reap(&p, s)
 }
 
 // report sends a record, with a descriptor unless it is negative.
@@ -231,12 +231,12 @@ func (p *program) obeyServer() {
 // reap waits for every process of the box, orphans too, until the program ended.
 // Then it ends what is left, and reports when nothing is: the report means that the
 // jail is alone.
-func (p *program) reap() error {
+func reap(p *program, s started) error {
 	r := Record{Kind: Exited}
 	// Outside of the loop, which hostile code can make run long: it allocates nothing.
 	var status syscall.WaitStatus
 	var use, all syscall.Rusage
-	for ended, first := false, p.pid; ; {
+	for ended := false; ; {
 		pid, err := syscall.Wait4(-1, &status, 0, &use)
 		switch {
 		case err == syscall.EINTR:
@@ -245,10 +245,12 @@ func (p *program) reap() error {
 			if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all) == nil {
 				r.Values[1], r.Values[2] = uint64(cpu(all)), uint64(all.Maxrss)<<10
 			}
+			// Until now, as a program may close its terminal and open it again.
+			_ = closeAll(s.theirs)
 			return report(r, -1)
 		case err != nil:
 			return fmt.Errorf("wait: %w", err)
-		case pid == first:
+		case pid == s.pid:
 			ended = true
 			p.lead(0) // its number may be another's now
 			r.Status, r.Values[0] = status, uint64(cpu(use))

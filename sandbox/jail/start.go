@@ -54,14 +54,21 @@ func receive() (*message, error) {
 	}
 }
 
-// start executes the command and gives its process id, and our end of its terminal if
-// it has one, else -1, or the record that says which step failed: then nothing was
-// executed. oomScore is jail's.
-func (m *message) start(oomScore int) (pid, terminal int, failed *Record) {
-	fail := func(step Step, index int, err error) (int, int, *Record) {
+// started is a program that has been executed. The ends of its terminal are -1 when it
+// has none.
+type started struct {
+	pid          int
+	ours, theirs int
+}
+
+// start executes the command, or gives the record that says which step failed: then
+// nothing was executed. oomScore is jail's.
+func (m *message) start(oomScore int) (started, *Record) {
+	s := started{ours: -1, theirs: -1}
+	fail := func(step Step, index int, err error) (started, *Record) {
 		r := &Record{Kind: Failed, Step: step, Index: uint32(index), Errno: syscall.EIO}
 		_ = errors.As(err, &r.Errno)
-		return 0, -1, r
+		return s, r
 	}
 	cmd, err := m.read()
 	if err == nil && (len(m.stdio) == 0) != cmd.terminal() {
@@ -82,13 +89,12 @@ func (m *message) start(oomScore int) (pid, terminal int, failed *Record) {
 	if err := unix.Chdir(cmd.Dir); err != nil {
 		return fail(StepDir, 0, err)
 	}
-	terminal = -1
+	stdio := m.stdio
 	if cmd.terminal() {
-		var theirs int
-		if terminal, theirs, err = openTerminal(cmd.Rows, cmd.Cols); err != nil {
+		if s.ours, s.theirs, err = openTerminal(cmd.Rows, cmd.Cols); err != nil {
 			return fail(StepTerminal, 0, err)
 		}
-		m.stdio = []int{theirs, theirs, theirs}
+		stdio = []int{s.theirs, s.theirs, s.theirs}
 	}
 	file, err := lookUp(cmd)
 	if err != nil {
@@ -101,20 +107,17 @@ func (m *message) start(oomScore int) (pid, terminal int, failed *Record) {
 			return fail(StepLimits, i, err)
 		}
 	}
-	pid, err = syscall.ForkExec(file, cmd.Argv, &syscall.ProcAttr{
+	s.pid, err = syscall.ForkExec(file, cmd.Argv, &syscall.ProcAttr{
 		Env:   cmd.Env,
-		Files: []uintptr{uintptr(m.stdio[0]), uintptr(m.stdio[1]), uintptr(m.stdio[2])},
+		Files: []uintptr{uintptr(stdio[0]), uintptr(stdio[1]), uintptr(stdio[2])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: cmd.terminal()}, // Ctty: its descriptor 0
 	})
 	lower()
 	if err != nil {
 		return fail(StepExec, 0, err)
 	}
-	if cmd.terminal() {
-		m.stdio = m.stdio[:1]
-	}
 	_ = closeAll(m.stdio...) // else the output would not end with the program
-	return pid, terminal, nil
+	return s, nil
 }
 
 // lookUp is the path of the program. Like execvp it tells a program that may not be
