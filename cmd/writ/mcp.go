@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,12 +177,11 @@ func sendOrder(conn *net.UnixConn, in *bufio.Reader, o sessionOrder) error {
 		return invalidOrder("the registry file has too many workspaces for a server: their list takes %d bytes, the most is %d", len(line), maxOrderBytes)
 	}
 	_ = conn.SetDeadline(time.Now().Add(orderTime))
-	if _, err := conn.Write(append(line, '\n')); err != nil {
-		return fail(err)
-	}
+	_, unsent := conn.Write(append(line, '\n'))
+	// A server may refuse before it has read the order, and say why.
 	line, err = readLine(in, maxAnswerBytes)
 	if err != nil {
-		return fail(err)
+		return fail(cmp.Or(unsent, err))
 	}
 	var a sessionAnswer
 	if err := json.Unmarshal(line, &a); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -201,6 +202,29 @@ func TestSessionsAreBounded(t *testing.T) {
 	if m.add(late) {
 		t.Error("a session begins after the end")
 	}
+}
+
+// One session too many is told so.
+func TestASessionTooManyIsRefused(t *testing.T) {
+	data := t.TempDir()
+	s := &system{folder: &dataFolder{path: data}, slog: slog.New(slog.DiscardHandler), sessions: newSessions()}
+	for range maxSessions {
+		c, _ := pair(t)
+		s.sessions.add(c)
+	}
+	if err := s.serveSessions(); err != nil {
+		t.Fatal(err)
+	}
+	conn := dialTools(t.Context(), data)
+	if conn == nil {
+		t.Fatal("nobody listens")
+	}
+	defer conn.Close()
+	err := sendOrder(conn, bufio.NewReader(conn), sessionOrder{Version: sessionVersion, Folder: data})
+	if writ.KindOf(err) != writ.Exhausted || !strings.Contains(writ.Message(err), "try again later") {
+		t.Errorf("got %v (kind %v)", err, writ.KindOf(err))
+	}
+	within(0, s.sessions.end)
 }
 
 // Who waits for sessions is told when the last is over, and not before.

@@ -21,6 +21,9 @@ import (
 // a writ mcp that runs all parts itself.
 const toolsSocketName = "mcp.sock"
 
+// acceptRest is the time between two tries of an accept that fails.
+const acceptRest = 100 * time.Millisecond
+
 // maxSessions bounds the sessions that are open at one time.
 const maxSessions = 256
 
@@ -59,12 +62,15 @@ func (s *system) serveSessions() error {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil {
-				s.fail(fmt.Errorf("serve %s: %w", ln.Addr(), err))
-				return
+			if err != nil { // too many open files, say: what is open goes on
+				s.slog.Error("accept a session of workspace tools", "err", err)
+				time.Sleep(acceptRest)
+				continue
 			}
 			c, ok := conn.(*net.UnixConn)
 			if !ok || !m.add(c) {
+				_ = conn.SetDeadline(time.Now().Add(orderTime))
+				_ = answer(conn, &writ.Error{Kind: writ.Exhausted, Msg: fmt.Sprintf("%d sessions of workspace tools are open, or the server is stopping: try again later", maxSessions)})
 				_ = conn.Close()
 				continue
 			}
@@ -159,9 +165,7 @@ func (s *system) serveConn(c *net.UnixConn) {
 	if err == nil {
 		session, err = s.newSession(order)
 	}
-	line, _ := json.Marshal(answerOf(err)) // strings only
-	_, gone := c.Write(append(line, '\n'))
-	if err != nil || gone != nil {
+	if gone := answer(c, err); err != nil || gone != nil {
 		s.slog.Info("session of workspace tools refused", "kind", writ.KindOf(err).String())
 		return
 	}
@@ -174,6 +178,16 @@ func (s *system) serveConn(c *net.UnixConn) {
 		return
 	}
 	s.slog.Info("session of workspace tools is over", "by", who.Ref().String())
+}
+
+// answer writes the one line that answers an order. It fails when nobody reads it.
+func answer(w io.Writer, err error) error {
+	line, encoding := json.Marshal(answerOf(err))
+	if encoding != nil {
+		return fmt.Errorf("encode the answer to an order: %w", encoding)
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
 }
 
 // newSession offers the workspaces of an order. The caller must close it.
