@@ -116,11 +116,7 @@ func (x *transaction) abandon(ctx context.Context, cause error) (Outcome, error)
 		return Outcome{}, errors.Join(cause, x.journals.remove(x.id))
 	}
 	outcome := Outcome{Status: RolledBack, Reason: reason(cause)}
-	err := x.journals.drop(x.id)
-	if err == nil {
-		err = x.journal.settle(outcome)
-	}
-	if err != nil {
+	if err := x.journal.settle(outcome); err != nil {
 		return Outcome{}, errors.Join(cause, err, x.journals.remove(x.id))
 	}
 	return outcome, nil

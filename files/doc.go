@@ -101,9 +101,9 @@
 // have the version that the line says is not used.
 //
 // Until its transaction is known to be applied its name is ID.undo.part. It is whole on
-// the disk under its own name before the journal says applied, and gone before the
-// journal says anything else. So a draft without a journal is nobody's, and a record
-// without one is of an applied transaction. [Journals.Forget] (steps "evict", for each
+// the disk under its own name before the journal says applied, and that name is gone
+// before the journal says anything else. So a draft without a journal is nobody's, and a
+// record without one is of an applied transaction. [Journals.Forget] (steps "evict", for each
 // record, and "forget") and [Journals.Recover] remove the oldest ones beyond the bounds,
 // by their time of modification, which is set so that it always grows.
 package files

@@ -58,7 +58,7 @@ func (t *Tree) Plan(ctx context.Context, p patch.Patch, expected map[string]stri
 		return Plan{}, err
 	}
 	defer done()
-	src := &source{opener: t.opener(ctx, root)}
+	src := t.source(ctx, root)
 	for _, name := range p.Paths() {
 		if err := t.mayPatch(name); err != nil {
 			return Plan{}, err
@@ -112,7 +112,11 @@ func (t *Tree) mayPatch(name string) error {
 // source gives package patch the files of a tree.
 type source struct {
 	opener *opener
-	read   int64 // bytes so far
+	room   int64 // bytes that it may still read
+}
+
+func (t *Tree) source(ctx context.Context, root int) *source {
+	return &source{opener: t.opener(ctx, root), room: patch.MaxTotalBytes}
 }
 
 func (s *source) ReadFile(name string) ([]byte, fs.FileMode, error) {
@@ -124,13 +128,13 @@ func (s *source) ReadFile(name string) ([]byte, fs.FileMode, error) {
 		return nil, 0, err
 	}
 	defer f.close()
-	content, _, err := f.bytes(s.opener.ctx, patch.MaxTotalBytes-s.read)
+	content, _, err := f.bytes(s.opener.ctx, s.room)
 	if errors.Is(err, errTooLarge) {
 		return nil, 0, fault(CodeInvalidPatch, "%s: the files of this patch have more than %d bytes together: send it in parts", quoted(name), patch.MaxTotalBytes)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	s.read += int64(len(content))
+	s.room -= int64(len(content))
 	return content, permOf(&f.st), nil
 }

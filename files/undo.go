@@ -43,7 +43,7 @@ func (t *Tree) PlanUndo(ctx context.Context, journals *Journals, id string) (Pla
 			return Plan{}, err
 		}
 	}
-	src := &source{opener: t.opener(ctx, root)}
+	src := t.source(ctx, root)
 	var moved []string
 	for n := range changes {
 		c := record.Changes[n]
@@ -71,7 +71,7 @@ func (t *Tree) PlanUndo(ctx context.Context, journals *Journals, id string) (Pla
 // left is the file that a change left. Is says what is there instead, empty when it is
 // as it was left.
 func (s *source) left(c Change) (now *patch.File, is string, err error) {
-	already := s.read
+	room := s.room
 	content, mode, err := s.ReadFile(c.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,7 +96,7 @@ func (s *source) left(c Change) (now *patch.File, is string, err error) {
 	default:
 		return now, "", nil
 	}
-	s.read = already // it is not held: the bound is for those that are as they were left
+	s.room = room // it is not held: the bound is for those that are as they were left
 	return nil, is, nil
 }
 

@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"writ"
 	"writ/patch"
@@ -55,12 +58,86 @@ func TestNothingIsKeptOfARollback(t *testing.T) {
 			t.Errorf("edited at %s: %+v, %v", step, o, err)
 		}
 		wantNotKept(t, fmt.Sprintf("edited at %s, not forgotten yet", step), tree, j, "op-1")
+		if names := inJournals(t, j.dir); slices.ContainsFunc(names, func(n string) bool { return !strings.HasSuffix(n, journalSuffix) }) {
+			t.Errorf("edited at %s: %q are left, not forgotten yet", step, names)
+		}
 		must(t, j.Forget("op-1"))
 		wantNotKept(t, fmt.Sprintf("edited at %s", step), tree, j, "op-1")
 		if names := inJournals(t, j.dir); len(names) > 0 {
 			t.Errorf("edited at %s: %q are left", step, names)
 		}
 		must(t, os.WriteFile(filepath.Join(tree.Root(), "b.txt"), []byte("v1\n"), 0o644))
+	}
+}
+
+// The outcome cannot be written once all is done, so all is undone: what was kept by then
+// goes, before the journal says so.
+func TestNothingIsKeptWhenTheOutcomeCannotBeWritten(t *testing.T) {
+	tree, j := newTree(t, layout{"a.txt": "v1\n"}), newJournals(t)
+	p := plan(t, tree, "*** Update File: a.txt", "-v1", "+v2")
+	name := filepath.Join(j.dir, "op-1.journal")
+	kept, journal, writable := 0, -1, -1
+	tree.at = func(s Step) {
+		switch s {
+		case StepKeep:
+			kept++
+		case StepSettle: // the journal becomes one that is open for reading alone
+			journal = descriptorOf(t, name)
+			var err error
+			writable, err = unix.Dup(journal)
+			must(t, err)
+			readable, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			must(t, err)
+			must(t, unix.Dup3(readable, journal, unix.O_CLOEXEC))
+			closeAll(readable)
+			if names := inJournals(t, j.dir); !slices.Equal(names, []string{"op-1.journal", "op-1.undo"}) {
+				t.Errorf("before the outcome: %q", names)
+			}
+		case StepUndo:
+			must(t, unix.Dup3(writable, journal, unix.O_CLOEXEC))
+			closeAll(writable)
+		}
+	}
+	o, err := tree.Apply(t.Context(), p, j, "op-1")
+	must(t, err)
+	if o.Status != RolledBack || kept != 2 {
+		t.Fatalf("outcome %+v, %d times kept", o, kept)
+	}
+	if names := inJournals(t, j.dir); !slices.Equal(names, []string{"op-1.journal"}) {
+		t.Errorf("afterwards: %q", names)
+	}
+	wantNotKept(t, "rolled back", tree, j, "op-1")
+	wantFile(t, tree, "a.txt", "v1\n", 0o644)
+}
+
+// descriptorOf is the one under which this process has a file open.
+func descriptorOf(t *testing.T, name string) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	for _, e := range entries {
+		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && target == name {
+			fd, err := strconv.Atoi(e.Name())
+			must(t, err)
+			return fd
+		}
+	}
+	t.Fatalf("%s is not open", name)
+	return -1
+}
+
+// Files that moved on take no room from those that did not.
+func TestRoomIsForFilesAsTheyWereLeft(t *testing.T) {
+	tree := newTree(t, layout{"moved": "theirs\n", "large": "0123456789", "left": "is left"})
+	src := tree.source(t.Context(), tree.fd)
+	src.room = 8
+	for name, want := range map[string]string{"moved": "is sha256:", "large": "is much larger"} {
+		if _, is, err := src.left(Change{Path: name, After: patch.Version([]byte("was left")), AfterMode: 0o644}); err != nil || !strings.HasPrefix(is, want) {
+			t.Errorf("%s %q, %v", name, is, err)
+		}
+	}
+	if now, is, err := src.left(Change{Path: "left", After: patch.Version([]byte("is left")), AfterMode: 0o644}); err != nil || is != "" || now == nil || src.room != 1 {
+		t.Errorf("%+v %q, %v, room %d", now, is, err, src.room)
 	}
 }
 
