@@ -39,6 +39,7 @@ var layers = map[string]string{
 	"sandbox":      ". sandbox/jail",
 
 	"files": ". patch", // what is beneath a workspace's root
+	"watch": "",        // what changes there
 
 	"runner": ". lang sandbox files patch",
 	"remote": ". auth", // auth: peer credentials of the socket
@@ -84,7 +85,7 @@ var meets = map[string]string{
 var owners = map[string]string{
 	"unsafe":                "sandbox sandbox/jail",
 	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ internal/testkit", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals; testkit: pipes in workspaces
-	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files",                            // files: openat2 and renameat2, which os.Root does not offer
+	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files watch",                      // files: openat2 and renameat2, which os.Root does not offer; watch: inotify
 	"os/exec":               "sandbox remote doctor bench internal/testkit",                      // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
 	"database/sql":          "store",
 	"net/http":              "rest client mcp cmd/writ internal/testkit",
