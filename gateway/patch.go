@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"writ"
@@ -33,10 +35,7 @@ func (w *Workspaces) patchOrder(ctx context.Context, who writ.Principal, req wri
 		return o, &writ.Error{Kind: writ.Invalid, Code: codeInvalidPatch, Op: "apply patch", Msg: "operation_" + err.Error()}
 	}
 	if req.Undo == "" {
-		// What cannot be read names no path: the runner refuses it by the same parser.
-		if p, err := patch.Parse(req.Patch, o.ws.Root); err == nil {
-			o.paths = p.Paths()
-		}
+		o.paths = pathsOf(req, o.ws, nil)
 		return o, nil
 	}
 	old, err := w.Operation(ctx, who, req.Undo, "")
@@ -48,10 +47,24 @@ func (w *Workspaces) patchOrder(ctx context.Context, who writ.Principal, req wri
 	case old.Result.Status != writ.PatchApplied || old.CheckOnly:
 		return o, &writ.Error{Kind: writ.Conflict, Code: codeInvalidPatch, Op: "undo", Msg: fmt.Sprintf("operation %s is %s: only one that is applied can be undone", old.ID, old.Result.Status)}
 	}
-	for _, c := range old.Result.Changes {
-		o.paths = append(o.paths, c.Path)
-	}
+	o.paths = pathsOf(req, o.ws, old.Result.Changes)
 	return o, nil
+}
+
+// pathsOf are the paths that a request names for policy: those of its patch, or, when it
+// is an undoing, of the changes that it takes back. What cannot be read names none: the
+// runner refuses it by the same parser.
+func pathsOf(req writ.PatchRequest, ws writ.Workspace, undone []writ.FileChange) (paths []string) {
+	if req.Undo == "" {
+		if p, err := patch.Parse(req.Patch, ws.Root); err == nil {
+			return p.Paths()
+		}
+		return nil
+	}
+	for _, c := range undone {
+		paths = append(paths, c.Path)
+	}
+	return paths
 }
 
 // Patch carries out req (spec/02 §6). replayed says that its key named an operation of
@@ -181,10 +194,15 @@ func (w *Workspaces) begin(ctx context.Context, o patchOrder, d writ.Decision, a
 	})
 	if err != nil || replayed {
 		w.drop(string(fresh.ID))
-		if err == nil && op.Finished == nil && op.Result.Reason == "" {
-			op.Result.Reason = "it is not finished: ask operation_status"
-		}
-		return op, nil, replayed, err
+	}
+	switch {
+	case err != nil:
+		return writ.Operation{}, nil, false, err
+	case replayed && op.Finished == nil && op.Result.Reason == "":
+		op.Result.Reason = "it is not finished: ask operation_status"
+		fallthrough
+	case replayed:
+		return op, nil, true, nil
 	}
 	return op, func() { w.drop(string(fresh.ID)) }, false, nil
 }
@@ -201,10 +219,10 @@ func (w *Workspaces) ended(ctx context.Context, op writ.Operation, result writ.P
 	var answer error
 	op.Result = result
 	if cause != nil {
-		op.Result = writ.PatchResult{Status: writ.PatchRolledBack, Reason: "nothing was changed: " + cmp.Or(ended(cause), writ.Message(cause))}
+		op.Result = writ.PatchResult{Status: writ.PatchRolledBack, Reason: "nothing was changed: " + cmp.Or(ended(cause), kept(cause))}
 		if !notBegun(cause) {
 			op.Result.Status = writ.PatchRejected
-			op.Code, op.Message = cmp.Or(writ.CodeOf(cause), codeInternal), writ.Message(cause)
+			op.Code, op.Message = cmp.Or(writ.CodeOf(cause), codeInternal), kept(cause)
 			answer = &writ.OperationError{Operation: op.ID, Err: cause}
 		}
 		if writ.KindOf(cause) == writ.Internal && ended(cause) == "" {
@@ -222,6 +240,22 @@ func (w *Workspaces) ended(ctx context.Context, op writ.Operation, result writ.P
 	w.forget(ctx, op)
 	return op, answer
 }
+
+// kept is what is recorded of the words in which a patch was refused. Those that say why
+// it cannot be read, or does not fit, show lines of it and of the file, which are for the
+// caller and nobody else (spec/02 §6.2).
+func kept(cause error) string {
+	text := writ.Message(cause)
+	if writ.CodeOf(cause) != codeInvalidPatch {
+		return cut(text, maxReason)
+	}
+	if line, _, ok := strings.Cut(text, ":"); ok && patchLine.MatchString(line) {
+		return line + " cannot be read, or does not fit the files"
+	}
+	return "the patch cannot be read, or does not fit the files"
+}
+
+var patchLine = regexp.MustCompile(`^patch line [0-9]+$`)
 
 // notBegun reports whether cause is a matter of contact and time alone, and not of the
 // patch: the same patch may be sent again (spec/02 §16 item 15).
@@ -254,11 +288,20 @@ var patchEnds = []writ.PatchStatus{
 }
 
 // recordEnd finishes op in the ledger, and its approval with it, for as long as the
-// store may be restarting. It is no error that somebody else finished it.
+// store may be restarting. It is no error that somebody else finished it. With an error
+// op is as it was, not finished.
 func (w *Workspaces) recordEnd(ctx context.Context, op *writ.Operation) (err error) {
 	for wait := 50 * time.Millisecond; wait < 5*time.Second; wait *= 2 {
-		err = w.g.db.Update(ctx, func(tx *store.Tx) error { return w.finishIn(ctx, tx, op) })
-		if err == nil || writ.KindOf(err) == writ.Conflict {
+		var over writ.Operation
+		err = w.g.db.Update(ctx, func(tx *store.Tx) error {
+			over = *op
+			return w.finishIn(ctx, tx, &over)
+		})
+		switch {
+		case err == nil:
+			*op = over
+			return nil
+		case writ.KindOf(err) == writ.Conflict:
 			return err
 		}
 		time.Sleep(wait)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"writ"
 	"writ/internal/testkit"
 	"writ/patch"
+	"writ/workspace"
 )
 
 // change is a request to patch workspace app with these sections.
@@ -160,5 +162,65 @@ func mountFull(t *testing.T, dir string) {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// patched is how a call of Patch ended.
+type patched struct {
+	op       writ.Operation
+	replayed bool
+	err      error
+}
+
+// goPatchCtx calls Patch in the background; the channel gets its end.
+func goPatchCtx(ctx context.Context, s *testkit.Workshop, who writ.Principal, req writ.PatchRequest) <-chan patched {
+	done := make(chan patched, 1)
+	go func() {
+		op, replayed, err := s.Tools.Patch(ctx, who, req)
+		done <- patched{op, replayed, err}
+	}()
+	return done
+}
+
+func goPatch(s *testkit.Workshop, who writ.Principal, req writ.PatchRequest) <-chan patched {
+	return goPatchCtx(context.Background(), s, who, req)
+}
+
+// fillQueue has as many patches wait for the lease of app as may, while somebody holds
+// it. stop ends them.
+func fillQueue(t *testing.T, s *testkit.Workshop, who writ.Principal) (stop func()) {
+	t.Helper()
+	const over = 16
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan patched, workspace.MaxWaiters+over)
+	for i := range cap(ended) {
+		go func() { // ends with ctx
+			op, replayed, err := s.Tools.Patch(ctx, who, change(add(fmt.Sprint("waits", i), "x")...))
+			ended <- patched{op, replayed, err}
+		}()
+	}
+	for range over {
+		wantCode(t, "a waiter too many", testkit.Receive(t, "a waiter is refused", ended).err, "RESOURCE_QUEUE_FULL")
+	}
+	return func() {
+		t.Helper()
+		cancel()
+		for range workspace.MaxWaiters {
+			if p := testkit.Receive(t, "a waiter goes", ended); !errors.Is(p.err, context.Canceled) {
+				t.Errorf("a waiter: %v", p.err)
+			}
+		}
+	}
+}
+
+// waits waits until n calls wait for the lease of app, beside the one that has it. A
+// call that waits has been decided and is in the ledger of nobody: what is to be seen of
+// it is its goroutine.
+func waits(t *testing.T, n int) {
+	t.Helper()
+	stacks := make([]byte, 1<<20)
+	testkit.Eventually(t, fmt.Sprintf("%d calls wait for the lease", n), func() bool {
+		got := string(stacks[:runtime.Stack(stacks, true)])
+		return strings.Count(got, "workspace.(*Leases).Acquire(") == n
 	})
 }

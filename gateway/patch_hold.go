@@ -49,11 +49,7 @@ func (w *Workspaces) openHold(ctx context.Context, o patchOrder, d writ.Decision
 		Request: o.req, Workspace: o.ws, Requester: o.who.Ref(), Identity: identityOf(o.who), Mode: mode,
 	}
 	if again == nil {
-		err = w.g.db.View(ctx, func(tx *store.Tx) error {
-			a, err = tx.ActiveApproval(ctx, approval.PatchKey(p))
-			return err
-		})
-		if writ.KindOf(err) != writ.NotFound {
+		if a, err = w.activeHold(ctx, approval.PatchKey(p)); writ.KindOf(err) != writ.NotFound {
 			return a, err
 		}
 	}
@@ -81,18 +77,31 @@ func (w *Workspaces) openHold(ctx context.Context, o patchOrder, d writ.Decision
 	})
 	switch {
 	case writ.KindOf(err) == writ.Conflict && again == nil:
-		// Another request opened the same hold meanwhile.
-		err = w.g.db.View(ctx, func(tx *store.Tx) error {
-			a, err = tx.ActiveApproval(ctx, fresh.Request)
-			return err
-		})
-		return a, err
+		return w.activeHold(ctx, fresh.Request) // another call opened the same meanwhile
 	case err != nil:
 		return a, err
 	case refused.Effect == writ.Deny:
 		return a, w.refuse(ctx, o.who, o.ws, writ.ActionPatch, o.paths, refused)
 	}
 	return fresh, nil
+}
+
+// activeHold is the hold that is open for a request, or NotFound. One whose time is over
+// ends now, if that was not noticed yet: nobody could decide it, or carry it out.
+func (w *Workspaces) activeHold(ctx context.Context, request writ.Digest) (a writ.Approval, err error) {
+	find := func() error {
+		return w.g.db.View(ctx, func(tx *store.Tx) error {
+			a, err = tx.ActiveApproval(ctx, request)
+			return err
+		})
+	}
+	if err = find(); err != nil || writ.Now().Before(a.Expires) {
+		return a, err
+	}
+	if err = w.g.Expire(ctx, a.ID); err == nil {
+		err = find()
+	}
+	return a, err
 }
 
 // storeHold stores a fresh hold with what an approver reads, unless nobody could

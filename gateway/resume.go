@@ -45,6 +45,9 @@ func (w *Workspaces) Resume(ctx context.Context, who writ.Principal, id writ.App
 	default:
 		return a, op, conflictOf(id, "%s", approval.History(a))
 	}
+	if op.ID == "" && writ.KindOf(err) == writ.Conflict && writ.CodeOf(err) == "" {
+		err = conflictOf(id, "%s: another server has it", writ.Message(err))
+	}
 	if err == nil {
 		a, err = w.heldPatch(ctx, who, id)
 	}
@@ -84,7 +87,7 @@ func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Appr
 	if err != nil {
 		return op, err
 	}
-	if o.req.Fingerprint() != a.Spec || o.req.Key != a.Patch.Key {
+	if o.req.Fingerprint() != a.Spec || o.req.Key != a.Patch.Key || plan.Digest() != a.Patch.Plan {
 		return op, w.voidHeld(ctx, a, "what is stored of it is not what was approved")
 	}
 	// Not who's registry alone: the workspace must be the requester's, too.
@@ -94,9 +97,7 @@ func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Appr
 	if o.ws.Root != a.Patch.Root {
 		return op, conflictOf(a.ID, "approval %s is for %s, and workspace %s is another folder here", a.ID, a.Patch.Root, o.ws.ID)
 	}
-	for _, c := range plan.Changes {
-		o.paths = append(o.paths, c.Path)
-	}
+	o.paths = pathsOf(o.req, o.ws, plan.Changes)
 	if a.State == writ.ApprovalGranted {
 		if err := w.queue(ctx, &a); err != nil {
 			return op, err
@@ -162,7 +163,7 @@ func (w *Workspaces) carryOutHeld(ctx context.Context, o patchOrder, a writ.Appr
 	} else {
 		op, err = w.carryOut(ctx, o, op, a.Patch.Plan)
 	}
-	if err != nil && op.Code == "" { // it ended, and that could not be recorded (spec/02 §9)
+	if op.Finished == nil { // it ended, and that could not be recorded (spec/02 §9)
 		a.Patch.Operation = op.ID
 		return op, ambiguous(a, writ.Message(err))
 	}

@@ -200,3 +200,13 @@ func Workspace(t testing.TB, id writ.WorkspaceID, content map[string]string, adj
 	}
 	return ws
 }
+
+// Sibling is another gateway on the same store, with files of its own beneath the same
+// roots, as a second server would have them. It is closed before w.
+func (w *Workshop) Sibling(owner string) *Workshop {
+	w.t.Helper()
+	next := &Workshop{System: w.System.Sibling(owner), Files: &FaultyFiles{}, workspaces: w.workspaces}
+	next.Setup.State = filepath.Join(w.t.TempDir(), "state")
+	next.openTools()
+	return next
+}
