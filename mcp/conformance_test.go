@@ -52,7 +52,11 @@ func TestConformance(t *testing.T) {
 			args := slices.Concat(suite[1:], []string{"server", "--url", url + mcp.Path, "--output-dir", out}, set.args)
 			said, err := exec.CommandContext(ctx, suite[0], args...).CombinedOutput()
 			if err != nil {
-				t.Errorf("the suite fails: %v\n%s", err, said)
+				_, summary, ran := strings.Cut(string(said), "=== SUMMARY ===")
+				if !ran {
+					t.Fatalf("the suite does not run: %v\n%s", err, said)
+				}
+				t.Errorf("the suite fails: %v\n%s", err, summary)
 			}
 
 			got := scenarios(t, out)
