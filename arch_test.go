@@ -41,7 +41,7 @@ var layers = map[string]string{
 	"files": ". patch", // what is beneath a workspace's root
 	"watch": "",        // what changes there
 
-	"runner": ". lang sandbox files patch",
+	"runner": ". lang sandbox files patch watch",
 	"remote": ". auth", // auth: peer credentials of the socket
 
 	// The one path. It takes the store as it is: one Store with two engines behind

@@ -19,5 +19,7 @@
 // the last applied patches replaced stays in its state folder, which is private, so that
 // they can be undone exactly. An error from [Files.Patch] means that nothing in the
 // workspace changed. Whether somebody may, and who is first, the gateway has decided;
-// paths, globs and patches are hostile.
+// paths, globs and patches are hostile. The roots are watched by package watch while they
+// are open: hints that are counted for the log, and that no answer rests on, since a
+// change can be seen before it is told.
 package runner

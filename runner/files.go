@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 
@@ -17,12 +18,14 @@ type FilesOptions struct {
 	// State is the folder for what must outlive the process: absolute, private to it,
 	// and beneath no workspace. It is made with mode 0700 when it is missing.
 	State string
-	Roots int // roots of workspaces kept open; 0 means 64
+	Roots int // roots of workspaces kept open, and watched; 0 means 64
 	Plans int // patches planned or carried out at one time; 0 means 4
 	// What the last patches replaced is kept in State, to undo them: of Undos patches, 0
 	// means 256, and UndoBytes in all, 0 means 256 MiB. Negative ones keep nothing.
 	Undos     int
 	UndoBytes int64
+
+	Log *slog.Logger // nil means none
 }
 
 // What a caller gets at most, beside the limits of package files. Both fit a message of
@@ -67,6 +70,7 @@ func OpenFiles(ctx context.Context, opt FilesOptions) (*Files, error) {
 		patches:  newPatches(journals),
 		plans:    make(chan struct{}, max(cmp.Or(opt.Plans, 4), 1)),
 	}
+	f.trees.watches = newWatches(opt.Log)
 	if _, err := f.patches.recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open files: %w", err), f.Close())
 	}

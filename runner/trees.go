@@ -12,7 +12,8 @@ import (
 // trees keeps the roots of workspaces open that were used last. It is safe for
 // concurrent use. What is lent is not closed before it is given back.
 type trees struct {
-	max int // trees kept; more are open only while they are lent
+	max     int      // trees kept; more are open only while they are lent
+	watches *watches // of their roots; nil: none
 
 	mu   sync.Mutex
 	open map[treeKey]*openTree // guarded by mu
@@ -53,12 +54,14 @@ func (t *trees) get(w writ.Workspace) (*openTree, error) {
 		}
 		t.discard(tree)
 		t.put(tree)
+		t.watches.renew(key.root)
 	}
 	opened, err := files.Open(w.Root, files.Rules(w.Rules))
 	if err != nil {
 		return nil, err
 	}
 	key.root = opened.Root()
+	t.watches.hold(key.root)
 	return t.add(key, opened), nil
 }
 
@@ -93,7 +96,7 @@ func (t *trees) add(key treeKey, opened *files.Tree) *openTree {
 	t.use(tree)
 	idle = append(idle, t.surplus()...)
 	t.mu.Unlock()
-	closeTrees(idle)
+	t.end(idle)
 	return tree
 }
 
@@ -106,7 +109,7 @@ func (t *trees) put(tree *openTree) {
 		idle = append(idle, tree)
 	}
 	t.mu.Unlock()
-	closeTrees(idle)
+	t.end(idle)
 }
 
 // discard sees that a tree, which the caller has, is not lent to others any more.
@@ -153,11 +156,13 @@ func (t *trees) close() {
 		all = append(all, tree)
 	}
 	t.mu.Unlock()
-	closeTrees(all)
+	t.end(all)
+	t.watches.close()
 }
 
-func closeTrees(all []*openTree) {
+func (t *trees) end(all []*openTree) {
 	for _, tree := range all {
 		_ = tree.Close() // a descriptor that only named a folder: nothing can be lost
+		t.watches.release(tree.Root())
 	}
 }

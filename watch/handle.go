@@ -80,10 +80,13 @@ func (in *instance) name(n *node, r record) (path string, ok bool) {
 	if path, ok = in.tree.path(n, r.name); ok && valid(r.name) {
 		return path, true
 	}
-	if in.tree.placed(n) { // too deep, or no name
+	in.resync()
+	// One that was moved too deep is not watched from now on. One without a place is found
+	// again, or everything is watched anew.
+	if !ok && in.tree.placed(n) {
+		in.tree.drop(n)
 		in.lacking()
 	}
-	in.resync()
 	return "", false
 }
 

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -108,10 +108,7 @@ func (in *instance) run(ctx context.Context) (again bool) {
 		if in.before != nil {
 			in.before()
 		}
-		if err := in.kernel.file.SetReadDeadline(in.deadline()); err != nil {
-			return !errors.Is(err, os.ErrClosed)
-		}
-		n, err := in.kernel.file.Read(buf)
+		n, err := in.read(buf)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			in.settle()
@@ -119,9 +116,18 @@ func (in *instance) run(ctx context.Context) (again bool) {
 		case errors.Is(err, os.ErrClosed):
 			return false
 		case err != nil || !in.take(buf[:n]):
+			in.scan.spent += restAfter // should that happen each time
 			return true
 		}
 	}
+}
+
+// read waits for records, but no longer than it makes sense.
+func (in *instance) read(buf []byte) (n int, err error) {
+	if err := in.kernel.file.SetReadDeadline(in.deadline()); err != nil {
+		return 0, err
+	}
+	return in.kernel.file.Read(buf)
 }
 
 // take reads records into the queue.

@@ -147,6 +147,14 @@ type record struct {
 
 func (r record) is(bits uint32) bool { return r.mask&bits != 0 }
 
+// folder reports whether what is named is a folder.
+func (r record) folder() bool { return r.is(unix.IN_ISDIR) }
+
+// valid reports whether a name from the kernel is one.
+func valid(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
+}
+
 // parseRecords reads what one read gave, and appends it to out.
 func parseRecords(out []record, b []byte) ([]record, error) {
 	for len(b) > 0 {

@@ -1,10 +1,6 @@
 package watch
 
-import (
-	"strings"
-
-	"golang.org/x/sys/unix"
-)
+import "strings"
 
 // node is a folder with a watch, at the place where it was seen last.
 type node struct {
@@ -103,7 +99,9 @@ func (t *tree) place(n, parent *node, name string) {
 	t.detach(n)
 	if other := parent.children[name]; other != nil {
 		t.detach(other)
-		t.strays[other] = true
+		if other.wd >= 0 {
+			t.strays[other] = true
+		}
 	}
 	if parent.children == nil {
 		parent.children = map[string]*node{}
@@ -150,14 +148,6 @@ func (t *tree) ended(wd int32) {
 		t.remove(n)
 	}
 }
-
-// valid reports whether a name from the kernel is one.
-func valid(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
-}
-
-// folder reports whether a record is about a folder in the folder of its watch.
-func (r record) folder() bool { return r.is(unix.IN_ISDIR) }
 
 // placed reports whether it is known where a node is, however deep.
 func (t *tree) placed(n *node) bool {

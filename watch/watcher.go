@@ -72,6 +72,7 @@ func open(ctx context.Context, root string, opt Options, before func()) (*Watche
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.adopt(in)
+	in.scan.spent = 0 // somebody waited for it
 	w.wg.Go(func() { w.follow(in) })
 	return w, nil
 }
@@ -86,13 +87,12 @@ func (w *Watcher) adopt(in *instance) {
 // follow runs an instance, and in the same epoch those that take its place because events
 // were lost or could not be understood.
 func (w *Watcher) follow(in *instance) {
-	for in.run(w.ctx) {
+	for in.run(w.ctx) && in.rest(w.ctx) {
 		next, err := newInstance(w.ctx, w.root, w.limit, w.before)
 		if err != nil {
 			w.lose(in)
 			return
 		}
-		next.scan.spent += in.scan.spent
 		in.close()
 		if !w.replace(in, next) {
 			next.close()
@@ -180,6 +180,7 @@ func (w *Watcher) Restart() error {
 	}
 	old := w.current
 	w.adopt(next)
+	next.scan.spent = 0
 	w.epoch, w.seq = w.epoch+1, 0
 	w.broadcast(Event{Kind: ResyncRequired})
 	old.close()
