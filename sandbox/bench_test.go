@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"writ"
@@ -85,8 +88,11 @@ func BenchmarkWarm(b *testing.B) {
 }
 
 // benchRun runs argv to its end and closes the box with the clock stopped.
-func benchRun(b *testing.B, box Box, argv []string) {
+func benchRun(b *testing.B, box Box, argv []string) { benchRunIn(b, box, "/workspace", argv) }
+
+func benchRunIn(b *testing.B, box Box, dir string, argv []string) {
 	cmd := program(argv...)
+	cmd.Dir = dir
 	cmd.Limits = writ.DefaultLimits
 	run, err := box.Start(b.Context(), cmd)
 	if err != nil {
@@ -100,4 +106,71 @@ func benchRun(b *testing.B, box Box, argv []string) {
 		b.Fatal(err)
 	}
 	b.StartTimer()
+}
+
+// largeWorkspace has 20,000 files in 200 folders.
+func largeWorkspace(b *testing.B) Workspace {
+	w := newWorkspace(b, nil)
+	for d := range 200 {
+		dir := filepath.Join(w.Root, fmt.Sprint("d", d))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		for f := range 100 {
+			writeFile(b, filepath.Join(dir, fmt.Sprint(f)), "x")
+		}
+	}
+	return w
+}
+
+// BenchmarkWorkspaceBareBwrap is the plainest bwrap with all namespaces and the mounts
+// of a workspace: its folder, and the paths that are held in it.
+func BenchmarkWorkspaceBareBwrap(b *testing.B) {
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		missing(b, "bwrap", err)
+	}
+	w := largeWorkspace(b)
+	for _, n := range []int{0, 10, 1000} {
+		b.Run(fmt.Sprint("held", n), func(b *testing.B) {
+			args := []string{"--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
+				"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", w.Root, w.Root}
+			for _, p := range someFiles(n) {
+				args = append(args, "--ro-bind", filepath.Join(w.Root, p), filepath.Join(w.Root, p))
+			}
+			args = append(args, "--chdir", w.Root, "--", "/bin/true")
+			for b.Loop() {
+				if err := exec.Command("bwrap", args...).Run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkWorkspace makes a box in a workspace and runs a program in it: what a caller
+// waits for each time, as boxes with a workspace are not kept ready.
+func BenchmarkWorkspace(b *testing.B) {
+	p := newProvider(b, Options{})
+	w := largeWorkspace(b)
+	for _, n := range []int{0, 10, 1000, 10_000} {
+		b.Run(fmt.Sprint("held", n), func(b *testing.B) {
+			w.Protected = someFiles(n)
+			for b.Loop() {
+				box, err := p.Prepare(b.Context(), Template{Limits: writ.DefaultLimits, Workspace: &w})
+				if err != nil {
+					b.Fatal(err)
+				}
+				benchRunIn(b, box, w.Root, []string{"/bin/true"})
+			}
+		})
+	}
+}
+
+// someFiles are the names of n files of largeWorkspace.
+func someFiles(n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("d%d/%d", i/100, i%100))
+	}
+	return names
 }

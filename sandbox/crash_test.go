@@ -54,6 +54,9 @@ func helper(name string) int {
 		if err != nil {
 			return err
 		}
+		if w, ok := strings.CutPrefix(name, "workspace:"); ok {
+			return holdWorkspace(b, w)
+		}
 		cmd := shell("setsid sh -c 'sleep " + name + " & sleep " + name + " & wait' & sleep " + name)
 		run, err := box.Start(context.Background(), cmd)
 		if err != nil {
@@ -65,6 +68,57 @@ func helper(name string) int {
 	}()
 	fmt.Fprintln(os.Stderr, err)
 	return 1
+}
+
+// holdWorkspace holds two programs in a workspace, one with a terminal.
+func holdWorkspace(b *Bubblewrap, root string) error {
+	var runs []Run
+	for _, terminal := range []*Size{nil, {24, 80}} {
+		box, err := b.Prepare(context.Background(), Template{Limits: writ.DefaultLimits, Workspace: &Workspace{Root: root, Writable: true}})
+		if err != nil {
+			return err
+		}
+		cmd := shell("trap '' HUP TERM; setsid sleep 4807 & sleep 4807 & touch up$$; wait")
+		cmd.Dir, cmd.Terminal = root, terminal
+		run, err := box.Start(context.Background(), cmd)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, run)
+	}
+	fmt.Println("holding")
+	for _, r := range runs {
+		r.Wait()
+	}
+	return fmt.Errorf("the runs ended")
+}
+
+// The programs in a workspace end with their server, however it ends.
+func TestKilledServerLeavesNothingInAWorkspace(t *testing.T) {
+	newProvider(t, Options{}) // or skip
+	w := newWorkspace(t, nil)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), helperEnv+"=workspace:"+w.Root)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "holding\n" {
+		t.Fatalf("the helper said %q: %v", line, err)
+	}
+	eventually(t, "its programs run", func() bool { return len(processesWith(t, "sleep\x004807")) == 4 })
+	children := descendants(t, cmd.Process.Pid)
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	eventually(t, "no process of the killed server is left", func() bool {
+		return len(processesWith(t, "sleep\x004807")) == 0 && !slices.ContainsFunc(children, alive)
+	})
 }
 
 func TestKilledServerLeavesNothing(t *testing.T) {

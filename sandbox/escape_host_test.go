@@ -165,6 +165,16 @@ func callers(t *testing.T, l net.Listener) func() int {
 	}
 }
 
+// listen is callers on a local socket.
+func listen(t *testing.T, name string) func() int {
+	t.Helper()
+	l, err := net.Listen("unix", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return callers(t, l)
+}
+
 func hostSockets(t *testing.T, mark string) (env []string, after func(writ.Result)) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s") // t.TempDir is too long for a socket's name
@@ -175,11 +185,7 @@ func hostSockets(t *testing.T, mark string) (env []string, after func(writ.Resul
 	named := filepath.Join(dir, "named")
 	var counts []func() int
 	for _, name := range []string{"@" + mark, named} {
-		l, err := net.Listen("unix", name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		counts = append(counts, callers(t, l))
+		counts = append(counts, listen(t, name))
 	}
 	return []string{"ABSTRACT=" + mark, "NAMED=" + named}, func(writ.Result) {
 		for i, count := range counts {

@@ -49,9 +49,7 @@ func (in *input) write(ctx context.Context, b []byte) (n int, err error) {
 		return 0, inputError(context.Cause(ctx))
 	}
 	defer func() { in.turn <- struct{}{} }()
-	if err := in.to.SetWriteDeadline(time.Time{}); err != nil {
-		return 0, inputError(err)
-	}
+	_ = in.to.SetWriteDeadline(time.Time{}) // closed: the write says so
 	fired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(fired)
@@ -130,8 +128,8 @@ func control(f *os.File, do func(fd int) error) error {
 		return err
 	}
 	var done error
-	if err := c.Control(func(fd uintptr) { done = do(int(fd)) }); err != nil {
-		return err
+	if c.Control(func(fd uintptr) { done = do(int(fd)) }) != nil {
+		return os.ErrClosed // the only reason, which has another name there
 	}
 	return done
 }

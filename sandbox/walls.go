@@ -88,23 +88,40 @@ func (w Workspace) holds() []jail.Hold {
 	return list
 }
 
-// unheld looks from outside at what the box holds. root is its workspace, as it is in
-// the box.
+// unheld looks from outside at what the box holds, and gives the paths that it does
+// not, sorted. root is its workspace, as it is in the box.
 func (w Workspace) unheld(root int) ([]string, error) {
-	var list []string
+	held := map[string]jail.HoldKind{}
 	for _, h := range w.holds() {
 		if h.Kind == jail.Pin {
 			continue
 		}
-		held, err := isHeld(root, h.Path)
+		ok, err := isHeld(root, h.Path)
 		if err != nil {
 			return nil, err
 		}
-		if !held {
-			list = append(list, h.Path)
+		if ok {
+			held[h.Path] = h.Kind
 		}
 	}
-	return list, nil
+	var list []string
+	check := func(paths []string, kind jail.HoldKind) {
+		for _, p := range paths {
+			at := p // or a folder above that is held
+			for at != "." && held[at] < kind {
+				at = path.Dir(at)
+			}
+			if at == "." {
+				list = append(list, p)
+			}
+		}
+	}
+	check(w.Hidden, jail.Hide)
+	if w.Writable {
+		check(w.Protected, jail.Protect)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
 }
 
 // isHeld reports whether what has that path is a mount of its own, read-only, and no
