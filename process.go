@@ -91,6 +91,11 @@ const (
 	DispatchUnknown   DispatchStatus = "unknown" // it may have been; it is not started again
 )
 
+// ErrDispatchUnknown is in the chain of an error that says: the order was sent to the
+// runner, and contact was lost before it answered. What was ordered may have been done.
+// Any other error of an order says that nothing was done.
+var ErrDispatchUnknown = errors.New("the order was sent, and whether it was carried out is not known")
+
 // ProcessState is where a process stands. It ends once.
 type ProcessState string
 
@@ -174,8 +179,17 @@ var FirstTerminalSize = TerminalSize{Rows: 24, Cols: 80}
 // after Grace. The zero Kill is SIGKILL at once (spec/02 §5.11).
 type Kill struct {
 	Signal string        `json:"signal,omitempty"` // TERM, INT, HUP, QUIT or KILL; empty means KILL
-	Grace  time.Duration `json:"grace,omitempty"`  // at most a minute
+	Grace  time.Duration `json:"grace,omitempty"`  // at most MaxGrace; 0 means DefaultGrace
 }
+
+// The grace of a Kill that does not begin with SIGKILL.
+const (
+	DefaultGrace = 5 * time.Second
+	MaxGrace     = time.Minute
+)
+
+// MaxOutputWait is the most that an OutputQuery waits.
+const MaxOutputWait = time.Minute
 
 // Process is a process as it is recorded: it stays when the runner forgets it.
 type Process struct {

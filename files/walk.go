@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type walker struct {
 	ctx   context.Context
 	enter func(path string) bool // whether to go into a folder
 	visit func(fd int, e dirent) // of everything that is no folder; fd is the folder it is in
+	// Zero means MaxFolders and MaxEntries.
+	maxFolders, maxEntries int
 
 	folders, entries, bytes int
 	buf                     []byte
@@ -34,6 +37,7 @@ type walker struct {
 // walk visits everything. The error is of ctx, or of the root.
 func (w *walker) walk(root int) error {
 	w.buf = make([]byte, 64<<10)
+	w.maxFolders, w.maxEntries = cmp.Or(w.maxFolders, MaxFolders), cmp.Or(w.maxEntries, MaxEntries)
 	fd, err := openFolder(root, ".")
 	if err != nil {
 		return err
@@ -44,7 +48,7 @@ func (w *walker) walk(root int) error {
 
 func (w *walker) folder(fd int, prefix string, depth int) error {
 	w.folders++
-	list, more, err := readFolder(fd, prefix, MaxEntries-w.entries, w.buf)
+	list, more, err := readFolder(fd, prefix, w.maxEntries-w.entries, w.buf)
 	if err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (w *walker) folder(fd int, prefix string, depth int) error {
 		if !w.enter(e.path) {
 			continue
 		}
-		if depth >= MaxDepth || w.folders >= MaxFolders {
+		if depth >= MaxDepth || w.folders >= w.maxFolders {
 			w.incomplete = true
 			continue
 		}
