@@ -27,7 +27,8 @@ var layers = map[string]string{
 	".": "", // vocabulary: nouns, their Validate, the one error type
 
 	// Each noun knows the vocabulary and not its siblings.
-	"policy":       ".",
+	"shell":        ".",
+	"policy":       ". shell", // what a command line runs is what is decided about
 	"approval":     ".",
 	"audit":        ".",
 	"auth":         ".",

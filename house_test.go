@@ -46,6 +46,7 @@ var modules = map[string]string{
 	"google.golang.org/grpc":                                   "gateway to runner: streams with flow control",
 	"honnef.co/go/tools":                                       "tool: staticcheck",
 	"modernc.org/sqlite":                                       "SQLite without cgo",
+	"mvdan.cc/sh/v3":                                           "parses shell text, so that policy sees every command in it",
 	"pgregory.net/rapid":                                       "tests: properties",
 }
 
