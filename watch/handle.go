@@ -129,20 +129,16 @@ func (in *instance) rename(from, to record) {
 }
 
 // back remembers a rename, and reports whether it goes back over one of the last: so an
-// exchange of two names is told by the kernel, as one rename each way.
+// exchange of two names is told by the kernel, as one rename each way. It may also be a
+// rename of its own; whoever asks looks at what is there.
 func (in *instance) back(from, to record) bool {
 	same := func(a, b record) bool { return a.wd == b.wd && a.name == b.name }
-	for i, r := range in.renames {
-		if same(r[0], to) && same(r[1], from) {
-			in.renames = slices.Delete(in.renames, i, i+1)
-			return true
-		}
-	}
+	back := slices.ContainsFunc(in.renames, func(r [2]record) bool { return same(r[0], to) && same(r[1], from) })
 	if len(in.renames) == maxBack {
 		in.renames = slices.Delete(in.renames, 0, 1)
 	}
 	in.renames = append(in.renames, [2]record{from, to})
-	return false
+	return back
 }
 
 // moved follows a folder to its new place. What is there now says which folder it is: the

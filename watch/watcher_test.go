@@ -74,6 +74,34 @@ func TestScenario77_FoldersThatMove(t *testing.T) {
 	l.until("create empty/iny/f")
 }
 
+// Files that change places are both there, also when one had been renamed to the other's
+// name just before.
+func TestScenario77_FilesThatChangePlaces(t *testing.T) {
+	l := listen(t, Options{})
+	l.write("a")
+	l.rename("a", "b")
+	l.write("a")
+	l.flush()
+	l.exchange("a", "b")
+	known := picture{"a": true, "b": true}
+	for _, e := range l.flush() {
+		known.apply(e, l.root)
+	}
+	if !known["a"] || !known["b"] {
+		t.Errorf("an exchange was told as %v, by which there is %v", l.told(), known)
+	}
+	l.exchange("b", "a")
+	for _, e := range l.flush() {
+		known.apply(e, l.root)
+	}
+	if !known["a"] || !known["b"] {
+		t.Errorf("an exchange back was told so that there is %v", known)
+	}
+	l.rename("a", "c")
+	l.rename("c", "a")
+	wantOnly(t, "there and back", l.flush(), "rename a -> c", "rename c -> a")
+}
+
 // What is made in new folders, before a watch stands, is told.
 func TestNewFoldersLoseNothing(t *testing.T) {
 	l := listen(t, Options{})
