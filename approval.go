@@ -36,21 +36,21 @@ func (s ApprovalState) Terminal() bool {
 // Approval is one held request and its votes.
 type Approval struct {
 	ID        ApprovalID    `json:"id"`
-	Action    Action        `json:"action"`         // what is held: ActionRun or ActionPatch
+	Action    Action        `json:"action"`         // what is held: ActionRun, ActionPatch, ActionExec or ActionInput
 	Task      TaskID        `json:"task,omitempty"` // of a run
 	Tenant    Tenant        `json:"tenant"`
-	Identity  IdentityID    `json:"identity"` // empty when the owner of the data folder asked for a patch
+	Identity  IdentityID    `json:"identity"` // empty when the owner of the data folder called a tool
 	Requester Ref           `json:"requester"`
 	State     ApprovalState `json:"state"`
 	Reason    string        `json:"reason"` // why it is held
 	Rules     []Rule        `json:"rules"`  // that held it
 	Need      Need          `json:"need"`
-	// Patch is set when Action is ActionPatch.
-	Patch *HeldPatch `json:"patch,omitempty"`
-	// Spec is the digest of the run's spec, or the fingerprint of the patch's request;
-	// Policy is the version of the policy set. Digest binds both to the task, or to the
-	// workspace and its files, and to the requester: what runs is what was approved
-	// (design.md §1).
+	// Call is set unless Action is ActionRun.
+	Call *HeldCall `json:"call,omitempty"`
+	// Spec is the digest of the run's spec, the fingerprint of the request for a patch or
+	// a command, or the digest of an input and its process; Policy is the version of the
+	// policy set. Digest binds both to the task, or to the workspace and what the call
+	// would meet there, and to the requester: what runs is what was approved (design.md §1).
 	Spec   Digest `json:"spec"`
 	Policy Digest `json:"policy"`
 	Digest Digest `json:"digest"`
@@ -66,18 +66,21 @@ type Approval struct {
 	Request Digest `json:"-"`
 }
 
-// HeldPatch is what of a patch its approval keeps for good. The patch itself, and the
-// diff, are deleted once the approval is terminal.
-type HeldPatch struct {
+// HeldCall is what of a tool's call its approval keeps for good. What was sent, and what
+// an approver reads, is deleted once the approval is terminal.
+type HeldCall struct {
 	Workspace WorkspaceID `json:"workspace"`
 	Root      string      `json:"root"` // that the workspace had: another one is not what was approved
 	// Mode says who decides: with ApprovalsConfirm the requester may, too.
 	Mode ApprovalMode `json:"mode"`
-	Key  string       `json:"key,omitempty"`
-	// Plan is PatchPlan.Digest: what each file was, and what it would be.
-	Plan Digest `json:"plan"`
+	Key  string       `json:"key,omitempty"` // of a patch
+	// Plan, of a patch, is PatchPlan.Digest: what each file was, and what it would be.
+	Plan Digest `json:"plan,omitempty"`
 	// Operation is the patch that was carried out, once it has begun.
 	Operation OperationID `json:"operation,omitempty"`
+	// Process, of an input, is the process that it is for; of a command, the one that was
+	// started, once that has begun.
+	Process ProcessID `json:"process,omitempty"`
 }
 
 // Verdict is what an approver says.

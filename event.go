@@ -108,7 +108,7 @@ type EventData struct {
 	Action    Action       `json:"action,omitempty"`
 	Operation OperationID  `json:"operation,omitempty"`
 	Undoes    OperationID  `json:"undoes,omitempty"`
-	Plan      Digest       `json:"plan,omitempty"`  // HeldPatch.Plan
+	Plan      Digest       `json:"plan,omitempty"`  // HeldCall.Plan
 	Paths     []string     `json:"paths,omitempty"` // that were read, or were to be
 	Patch     PatchStatus  `json:"patch,omitempty"`
 	ErrorCode string       `json:"error_code,omitempty"` // of a rejected patch or a refused request, spec/02 §5.14

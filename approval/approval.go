@@ -117,7 +117,7 @@ func Eligible(a writ.Approval, p writ.Principal) error {
 
 // waitsForConfirmation reports whether a is a pause that its requester may lift.
 func waitsForConfirmation(a writ.Approval) bool {
-	return a.Action == writ.ActionPatch && a.Patch != nil && a.Patch.Mode == writ.ApprovalsConfirm
+	return a.Action == writ.ActionPatch && a.Call != nil && a.Call.Mode == writ.ApprovalsConfirm
 }
 
 // confirms reports whether p decides what it asked for itself, and may.

@@ -27,7 +27,7 @@ func RequestPatch(p PatchOrder, d writ.Decision, now time.Time, ttl time.Duratio
 	a := pending(d, now, ttl)
 	a.ID, a.Action = writ.NewApprovalID(), writ.ActionPatch
 	a.Tenant, a.Identity, a.Requester = p.Workspace.Tenant, p.Identity, p.Requester
-	a.Patch = &writ.HeldPatch{
+	a.Call = &writ.HeldCall{
 		Workspace: p.Workspace.ID, Root: p.Workspace.Root, Mode: p.Mode, Key: p.Request.Key, Plan: p.Plan.Digest(),
 	}
 	a.Spec, a.Request, a.Digest = p.Request.Fingerprint(), PatchKey(p), BindPatch(p, d.Policy)
@@ -56,26 +56,26 @@ func BindPatch(p PatchOrder, policy writ.Digest) writ.Digest {
 // Else it is a Conflict that says what moved. An approval that its requester could give
 // does not cover what another must agree to now; the other way round it does.
 func CoversPatch(a writ.Approval, p PatchOrder, policy writ.Digest) error {
-	if a.Patch == nil {
+	if a.Call == nil {
 		return moved(a, "what is asked for: the approval is not for a patch")
 	}
-	stricter := a.Patch.Mode == writ.ApprovalsConfirm && p.Mode != writ.ApprovalsConfirm && p.Mode != writ.ApprovalsOff
+	stricter := a.Call.Mode == writ.ApprovalsConfirm && p.Mode != writ.ApprovalsConfirm && p.Mode != writ.ApprovalsOff
 	if a.Digest == BindPatch(p, policy) && !stricter {
 		return nil
 	}
 	switch {
 	case a.Requester != p.Requester || a.Identity != p.Identity:
 		return moved(a, fmt.Sprintf("who asks: the approval is for %s", a.Requester))
-	case a.Tenant != p.Workspace.Tenant || a.Patch.Workspace != p.Workspace.ID:
-		return moved(a, fmt.Sprintf("the workspace: the approval is for %s of tenant %s", a.Patch.Workspace, a.Tenant))
-	case a.Patch.Root != p.Workspace.Root:
+	case a.Tenant != p.Workspace.Tenant || a.Call.Workspace != p.Workspace.ID:
+		return moved(a, fmt.Sprintf("the workspace: the approval is for %s of tenant %s", a.Call.Workspace, a.Tenant))
+	case a.Call.Root != p.Workspace.Root:
 		return moved(a, "the workspace's root: it is another folder now")
-	case a.Patch.Key != p.Request.Key:
-		return moved(a, fmt.Sprintf("the operation key: the approval is for %q", a.Patch.Key))
+	case a.Call.Key != p.Request.Key:
+		return moved(a, fmt.Sprintf("the operation key: the approval is for %q", a.Call.Key))
 	case a.Spec != p.Request.Fingerprint():
 		return moved(a, fmt.Sprintf("what was sent: the approval is for request %.12s", a.Spec))
-	case a.Patch.Plan != p.Plan.Digest():
-		return moved(a, fmt.Sprintf("the files: the approval is for plan %.12s, and the patch would do something else now", a.Patch.Plan))
+	case a.Call.Plan != p.Plan.Digest():
+		return moved(a, fmt.Sprintf("the files: the approval is for plan %.12s, and the patch would do something else now", a.Call.Plan))
 	case a.Policy != policy:
 		return moved(a, fmt.Sprintf("the policy: the approval is under version %.12s", a.Policy))
 	case stricter:

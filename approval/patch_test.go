@@ -44,8 +44,8 @@ func TestRequestPatch(t *testing.T) {
 	want := writ.Approval{
 		ID: a.ID, Action: writ.ActionPatch, Tenant: "acme", Identity: "coder", Requester: coder.Ref(), State: writ.ApprovalPending,
 		Reason: "runs code", Rules: d.Rules, Need: writ.Need{Grants: 2, Roles: []string{"security"}},
-		Patch: &writ.HeldPatch{Workspace: "site", Root: "/srv/site", Mode: writ.ApprovalsReview, Key: "key-1", Plan: p.Plan.Digest()},
-		Spec:  p.Request.Fingerprint(), Policy: policy1, Digest: approval.BindPatch(p, policy1), Request: approval.PatchKey(p),
+		Call: &writ.HeldCall{Workspace: "site", Root: "/srv/site", Mode: writ.ApprovalsReview, Key: "key-1", Plan: p.Plan.Digest()},
+		Spec: p.Request.Fingerprint(), Policy: policy1, Digest: approval.BindPatch(p, policy1), Request: approval.PatchKey(p),
 		Created: start, Expires: start.Add(ttl),
 	}
 	if diff := cmp.Diff(want, a); diff != "" {
@@ -197,7 +197,7 @@ func TestPOL06_WhoMayDecideAPatch(t *testing.T) {
 		{"review: an operator who did not ask", review, alice, nil, ""},
 		{"off, and held all the same: the agent that asked", writ.ApprovalsOff, coder, nil, "only operators may"},
 		{"a run that says confirm", confirm, coder, func(a *writ.Approval) { a.Action = writ.ActionRun }, "only operators may"},
-		{"a patch that says nothing", confirm, coder, func(a *writ.Approval) { a.Patch = nil }, "only operators may"},
+		{"a patch that says nothing", confirm, coder, func(a *writ.Approval) { a.Call = nil }, "only operators may"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

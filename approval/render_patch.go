@@ -25,9 +25,9 @@ import (
 // the approval is pending: neither on votes nor on states. So its digest names what
 // was shown.
 func RenderPatch(a writ.Approval, req writ.PatchRequest, plan writ.PatchPlan) string {
-	var held writ.HeldPatch
-	if a.Patch != nil {
-		held = *a.Patch
+	var held writ.HeldCall
+	if a.Call != nil {
+		held = *a.Call
 	}
 	w := &page{}
 	w.field("approval", string(a.ID))
@@ -53,7 +53,7 @@ func RenderPatch(a writ.Approval, req writ.PatchRequest, plan writ.PatchPlan) st
 	return w.b.String()
 }
 
-func (w *page) patchOverview(a writ.Approval, held writ.HeldPatch, req writ.PatchRequest, plan writ.PatchPlan, f *patchFacts) {
+func (w *page) patchOverview(a writ.Approval, held writ.HeldCall, req writ.PatchRequest, plan writ.PatchPlan, f *patchFacts) {
 	w.field("does", deed(req))
 	w.field("approvals", deciders(held.Mode))
 	w.field("request", string(req.Fingerprint()))

@@ -247,9 +247,9 @@ func TestRenderPatchChangesWithWhatIsDoneAndNothingElse(t *testing.T) {
 
 	// What may change between reading and voting.
 	later := a
-	held := *a.Patch
+	held := *a.Call
 	held.Operation = "op-1"
-	later.Patch = &held
+	later.Call = &held
 	if err := grant(&later, bob, start.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func patchStarted(op writ.Operation, o patchOrder, d writ.Decision, a *writ.Appr
 	})
 	e.Actor = o.actor
 	if a != nil {
-		e.Data.Effect, e.Data.Binds, e.Data.Plan = writ.Hold, a.Digest, a.Patch.Plan
+		e.Data.Effect, e.Data.Binds, e.Data.Plan = writ.Hold, a.Digest, a.Call.Plan
 	}
 	return e
 }

@@ -27,7 +27,7 @@ func (w *Workspaces) hold(ctx context.Context, o patchOrder, d writ.Decision, mo
 
 // heldBy is the error that says to who that a must be decided first.
 func heldBy(a writ.Approval, who writ.Ref) *writ.Held {
-	self := a.Patch.Mode == writ.ApprovalsConfirm && a.Requester == who
+	self := a.Call.Mode == writ.ApprovalsConfirm && a.Requester == who
 	next := fmt.Sprintf("an operator decides it (writ approvals show %s)", a.ID)
 	switch {
 	case a.State != writ.ApprovalPending:
@@ -107,7 +107,7 @@ func (w *Workspaces) activeHold(ctx context.Context, request writ.Digest) (a wri
 // storeHold stores a fresh hold with what an approver reads, unless nobody could
 // decide it: then that is the decision.
 func (w *Workspaces) storeHold(ctx context.Context, tx *store.Tx, o patchOrder, d writ.Decision, fresh writ.Approval, plan writ.PatchPlan, again *askedAgain) (refused writ.Decision, err error) {
-	if fresh.Patch.Mode == writ.ApprovalsReview {
+	if fresh.Call.Mode == writ.ApprovalsReview {
 		if err := w.g.checkApprovers(ctx, tx, fresh, &d); err != nil || d.Effect == writ.Deny {
 			return d, err
 		}

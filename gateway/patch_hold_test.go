@@ -28,7 +28,7 @@ func TestScenario116_PA15_HoldGrantResume(t *testing.T) {
 		ctx, coder := t.Context(), s.Agent("coder")
 		req := keyed("k", edit("a", "1", "2")...)
 		a := mustHold(t, s, coder, req)
-		if a.State != writ.ApprovalPending || a.Action != writ.ActionPatch || a.Patch == nil || a.Patch.Key != "k" || a.Task != "" {
+		if a.State != writ.ApprovalPending || a.Action != writ.ActionPatch || a.Call == nil || a.Call.Key != "k" || a.Task != "" {
 			t.Errorf("%+v", a)
 		}
 		if n := len(s.Operations()); n != 0 || s.Files.Calls("Patch") != 0 {
@@ -314,8 +314,8 @@ func TestScenario128_TheEndIsNotRecorded(t *testing.T) {
 			_, _, err := s.Tools.Resume(t.Context(), coder, a.ID)
 			wantCode(t, "resume", err, "APPROVAL_AMBIGUOUS")
 			id := operationOf(err)
-			if got := s.StoredApproval(a.ID); got.State != writ.ApprovalResuming || got.Patch.Operation != id || id == "" {
-				t.Errorf("approval is %s with operation %q, the error names %q", got.State, got.Patch.Operation, id)
+			if got := s.StoredApproval(a.ID); got.State != writ.ApprovalResuming || got.Call.Operation != id || id == "" {
+				t.Errorf("approval is %s with operation %q, the error names %q", got.State, got.Call.Operation, id)
 			}
 			if op := s.Ledger(id); op.Finished != nil || op.Result.Status != writ.PatchUnknown {
 				t.Errorf("the ledger has %s", op.Result.Status)

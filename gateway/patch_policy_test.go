@@ -216,7 +216,7 @@ func TestPOL06_HeldByARule(t *testing.T) {
 	})
 	ctx, coder := t.Context(), s.Agent("coder")
 	a := mustHold(t, s, coder, change(edit("prod", "1", "2")...))
-	if a.Patch.Mode != writ.ApprovalsReview || a.Need.Grants != 2 || !a.Need.Reason || len(a.Rules) != 1 || a.Rules[0].ID != "look" {
+	if a.Call.Mode != writ.ApprovalsReview || a.Need.Grants != 2 || !a.Need.Reason || len(a.Rules) != 1 || a.Rules[0].ID != "look" {
 		t.Errorf("%+v", a)
 	}
 	for _, who := range []writ.Principal{coder, s.Operator("kim")} {
@@ -249,8 +249,8 @@ func TestPOL06_HeldByARule(t *testing.T) {
 	mustResume(t, s, coder, a.ID, writ.PatchApplied)
 	// What the rule is not about is confirmed by the caller.
 	b := mustHold(t, s, coder, change(edit("a", "1", "2")...))
-	if b.Patch.Mode != writ.ApprovalsConfirm {
-		t.Errorf("mode %s", b.Patch.Mode)
+	if b.Call.Mode != writ.ApprovalsConfirm {
+		t.Errorf("mode %s", b.Call.Mode)
 	}
 	wantDisk(t, ws, map[string]string{"prod": "2\n", "a": "1\n"})
 }
@@ -439,7 +439,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 			if writ.KindOf(err) != writ.NotFound || writ.CodeOf(err) != want {
 				t.Errorf("%s: %s: %v with code %q", who.Ref(), name, err, writ.CodeOf(err))
 			}
-			for _, secret := range []string{"acme-app", acme.Root, string(pending.Patch.Plan)} {
+			for _, secret := range []string{"acme-app", acme.Root, string(pending.Call.Plan)} {
 				// A caller's own words come back to it, and no others.
 				if err != nil && strings.Contains(strings.ReplaceAll(writ.Message(err), `"acme-app"`, ""), secret) {
 					t.Errorf("%s: %s tells %q: %v", who.Ref(), name, secret, err)

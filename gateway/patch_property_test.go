@@ -142,8 +142,8 @@ func (m *ledgerModel) resolve(rt *rapid.T) {
 	}
 	_, err := m.s.Verdict(who, id, rapid.SampledFrom([]writ.Verdict{writ.Grant, writ.Grant, writ.Refuse}).Draw(rt, "verdict"), "")
 	switch kind := writ.KindOf(err); {
-	case err == nil && who.Kind == writ.KindAgent && a.Patch.Mode != writ.ApprovalsConfirm:
-		rt.Fatalf("the requester decided a hold of mode %s", a.Patch.Mode)
+	case err == nil && who.Kind == writ.KindAgent && a.Call.Mode != writ.ApprovalsConfirm:
+		rt.Fatalf("the requester decided a hold of mode %s", a.Call.Mode)
 	case err != nil && kind != writ.Conflict && kind != writ.Denied:
 		rt.Fatal(err)
 	}
@@ -191,8 +191,8 @@ func (m *ledgerModel) check(rt *rapid.T) {
 		}
 		keys[op.Key], grants[op.Approval] = true, true
 		if op.Approval != "" {
-			if a := m.s.StoredApproval(op.Approval); a.State != writ.ApprovalConsumed || a.Patch.Operation != op.ID || a.Spec != op.Fingerprint {
-				rt.Fatalf("operation %s is of approval %s, which is %s with %s", op.ID, a.ID, a.State, a.Patch.Operation)
+			if a := m.s.StoredApproval(op.Approval); a.State != writ.ApprovalConsumed || a.Call.Operation != op.ID || a.Spec != op.Fingerprint {
+				rt.Fatalf("operation %s is of approval %s, which is %s with %s", op.ID, a.ID, a.State, a.Call.Operation)
 			}
 		} else if m.ws.Approvals != writ.ApprovalsOff {
 			rt.Fatalf("operation %s had no approval", op.ID)

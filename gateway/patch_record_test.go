@@ -179,7 +179,7 @@ func TestEventsBindTogether(t *testing.T) {
 	if asked.Binds != a.Digest || asked.Spec != a.Spec || granted.Binds != a.Digest || len(granted.Votes) != 1 || granted.Votes[0].Shown == "" {
 		t.Errorf("asked %+v\ngranted %+v", asked, granted)
 	}
-	if started.Operation != op.ID || started.Binds != a.Digest || started.Plan != a.Patch.Plan || started.Spec != op.Fingerprint ||
+	if started.Operation != op.ID || started.Binds != a.Digest || started.Plan != a.Call.Plan || started.Spec != op.Fingerprint ||
 		started.Workspace != "app" || started.Policy == "" || len(started.Rules) == 0 || started.Action != writ.ActionPatch {
 		t.Errorf("started %+v", started)
 	}

@@ -60,7 +60,7 @@ func conflictOf(id writ.ApprovalID, format string, args ...any) error {
 
 func ambiguous(a writ.Approval, why string) error {
 	var err error = &writ.Error{Kind: writ.Conflict, Code: codeApprovalAmbiguous, Op: "resume " + string(a.ID), Msg: fmt.Sprintf("what approval %s was given for may have been done: %s", a.ID, why)}
-	if op := a.Patch.Operation; op != "" {
+	if op := a.Call.Operation; op != "" {
 		err = &writ.OperationError{Operation: op, Err: err}
 	}
 	return err
@@ -87,15 +87,15 @@ func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Appr
 	if err != nil {
 		return op, err
 	}
-	if o.req.Fingerprint() != a.Spec || o.req.Key != a.Patch.Key || plan.Digest() != a.Patch.Plan {
+	if o.req.Fingerprint() != a.Spec || o.req.Key != a.Call.Key || plan.Digest() != a.Call.Plan {
 		return op, w.voidHeld(ctx, a, "what is stored of it is not what was approved")
 	}
 	// Not who's registry alone: the workspace must be the requester's, too.
-	if o.ws, err = w.registry.Get(o.who, a.Patch.Workspace); err != nil {
+	if o.ws, err = w.registry.Get(o.who, a.Call.Workspace); err != nil {
 		return op, err
 	}
-	if o.ws.Root != a.Patch.Root {
-		return op, conflictOf(a.ID, "approval %s is for %s, and workspace %s is another folder here", a.ID, a.Patch.Root, o.ws.ID)
+	if o.ws.Root != a.Call.Root {
+		return op, conflictOf(a.ID, "approval %s is for %s, and workspace %s is another folder here", a.ID, a.Call.Root, o.ws.ID)
 	}
 	o.paths = pathsOf(o.req, o.ws, plan.Changes)
 	if a.State == writ.ApprovalGranted {
@@ -117,7 +117,7 @@ func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Appr
 		return op, err
 	}
 	if err == nil && !satisfies(a, o, d, now) {
-		return op, w.hold(ctx, o, d, stricter(holds(o.ws, d), a.Patch.Mode), &askedAgain{a, movedFiles(a, plan, now)})
+		return op, w.hold(ctx, o, d, stricter(holds(o.ws, d), a.Call.Mode), &askedAgain{a, movedFiles(a, plan, now)})
 	}
 	return w.carryOutHeld(ctx, o, a, d, err)
 }
@@ -161,10 +161,10 @@ func (w *Workspaces) carryOutHeld(ctx context.Context, o patchOrder, a writ.Appr
 	if fault != nil {
 		op, err = w.ended(context.WithoutCancel(ctx), op, writ.PatchResult{}, fault)
 	} else {
-		op, err = w.carryOut(ctx, o, op, a.Patch.Plan)
+		op, err = w.carryOut(ctx, o, op, a.Call.Plan)
 	}
 	if op.Finished == nil { // it ended, and that could not be recorded (spec/02 §9)
-		a.Patch.Operation = op.ID
+		a.Call.Operation = op.ID
 		return op, ambiguous(a, writ.Message(err))
 	}
 	return op, err
@@ -193,9 +193,9 @@ func resuming(ctx context.Context, tx *store.Tx, a writ.Approval, op writ.Operat
 			return err
 		}
 	}
-	held := *a.Patch
+	held := *a.Call
 	held.Operation = op
-	a.Patch = &held
+	a.Call = &held
 	return swapApproval(ctx, tx, a, from)
 }
 
@@ -272,8 +272,8 @@ func (w *Workspaces) refuseResumed(ctx context.Context, o patchOrder, a writ.App
 func (w *Workspaces) outcome(ctx context.Context, a writ.Approval) (op writ.Operation, err error) {
 	var stored storedError
 	err = w.g.db.View(ctx, func(tx *store.Tx) error {
-		if a.Patch.Operation != "" {
-			op, err = tx.Operation(ctx, a.Patch.Operation)
+		if a.Call.Operation != "" {
+			op, err = tx.Operation(ctx, a.Call.Operation)
 			return err
 		}
 		b, err := tx.ApprovalBody(ctx, a.ID, store.BodyOutcome)
@@ -287,7 +287,7 @@ func (w *Workspaces) outcome(ctx context.Context, a writ.Approval) (op writ.Oper
 		return op, ambiguous(a, "how it ended was not kept")
 	case err != nil:
 		return op, err
-	case a.Patch.Operation == "":
+	case a.Call.Operation == "":
 		return op, &writ.Error{Kind: stored.Kind, Code: stored.Code, Op: "resume", Msg: stored.Msg}
 	}
 	return op, errorOf(op)
@@ -303,14 +303,14 @@ func errorOf(op writ.Operation) error {
 
 // reconcile answers for a hold whose carrying out was interrupted (spec/02 §9).
 func (w *Workspaces) reconcile(ctx context.Context, who writ.Principal, a writ.Approval) (op writ.Operation, err error) {
-	if a.Patch.Operation == "" { // nothing was begun: the two are one transaction here
+	if a.Call.Operation == "" { // nothing was begun: the two are one transaction here
 		return w.resume(ctx, who, a)
 	}
 	if err := w.Sweep(ctx, false); err != nil {
 		w.g.slog.Error("settle patches", "err", err)
 	}
 	err = w.g.db.View(ctx, func(tx *store.Tx) error {
-		op, err = tx.Operation(ctx, a.Patch.Operation)
+		op, err = tx.Operation(ctx, a.Call.Operation)
 		return err
 	})
 	switch {

@@ -155,7 +155,7 @@ func TestOpenAPISchemasAreTheTypes(t *testing.T) {
 		writ.Result{}, writ.Output{}, writ.OutputFacts{}, writ.Enforcement{}, writ.TaskEvent{}, writ.Chunk{}, writ.Vote{},
 		writ.Approval{}, writ.ApprovalView{}, writ.Event{}, writ.EventData{}, writ.Checkpoint{}, writ.AuditReport{},
 		writ.AuditFault{}, writ.AuditProof{}, writ.Key{}, writ.NewKey{}, writ.Operator{},
-		writ.HeldPatch{}, writ.FileChange{}, writ.Workspace{}, writ.PathRules{}, writ.Operation{}, writ.PatchResult{}, writ.UndoRequest{},
+		writ.HeldCall{}, writ.FileChange{}, writ.Workspace{}, writ.PathRules{}, writ.Operation{}, writ.PatchResult{}, writ.UndoRequest{},
 	} {
 		types[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
 	}

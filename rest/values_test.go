@@ -69,7 +69,7 @@ func someApproval() writ.Approval {
 func someHeldPatch() writ.Approval {
 	a := someApproval()
 	a.ID, a.Action, a.Task = "appr-2", writ.ActionPatch, ""
-	a.Patch = &writ.HeldPatch{
+	a.Call = &writ.HeldCall{
 		Workspace: "site", Root: "/srv/site", Mode: writ.ApprovalsReview, Key: "k", Plan: digest("plan"), Operation: "op-1",
 	}
 	return a

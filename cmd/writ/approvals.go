@@ -48,10 +48,10 @@ func (l *approvalsListCmd) Run(ctx context.Context, c *cli, e env) error {
 // requesterOf is the identity that something is for, else who asked for it.
 func requesterOf(a writ.Approval) string { return cmp.Or(string(a.Identity), a.Requester.String()) }
 
-// whatIsHeld is the task of a run, or the workspace of a patch.
+// whatIsHeld is the task of a run, or what a tool would do and in which workspace.
 func whatIsHeld(a writ.Approval) string {
-	if a.Patch != nil {
-		return "patch in " + string(a.Patch.Workspace)
+	if a.Call != nil {
+		return string(a.Action) + " in " + string(a.Call.Workspace)
 	}
 	return string(a.Task)
 }
@@ -119,7 +119,7 @@ func (g *approvalsGrantCmd) Run(ctx context.Context, c *cli, e env) error {
 			} else {
 				printView(e, v)
 				question := "let it run?"
-				if v.Patch != nil {
+				if v.Action == writ.ActionPatch {
 					question = "let it change the files?"
 				}
 				if !confirmed(e, question) {
@@ -181,7 +181,7 @@ func vote(ctx context.Context, e env, cl *client.Client, id writ.ApprovalID, v w
 		return nil
 	}
 	fmt.Fprintf(e.stdout, "%s %s\n", a.ID, a.State)
-	if a.State == writ.ApprovalGranted && a.Patch != nil {
+	if a.State == writ.ApprovalGranted && a.Call != nil {
 		fmt.Fprintf(e.stderr, "writ: nothing has changed yet: who asked for it carries it out, or   writ approvals resume %s\n", a.ID)
 	}
 	return nil

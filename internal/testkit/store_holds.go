@@ -20,7 +20,7 @@ func newHold(id string, state writ.ApprovalState, request writ.Digest) writ.Appr
 	return writ.Approval{
 		ID: writ.ApprovalID(id), Action: writ.ActionPatch, Tenant: "acme", Identity: "builder",
 		Requester: writ.Ref{Kind: writ.KindAgent, ID: "builder"}, State: state, Need: writ.Need{Grants: 1},
-		Patch:   &writ.HeldPatch{Workspace: "site", Root: "/srv/site", Mode: writ.ApprovalsReview, Key: "k", Plan: "p"},
+		Call:    &writ.HeldCall{Workspace: "site", Root: "/srv/site", Mode: writ.ApprovalsReview, Key: "k", Plan: "p"},
 		Request: request, Created: epoch, Expires: epoch.Add(time.Hour),
 	}
 }
@@ -51,12 +51,12 @@ func holdRoundTrip(t *testing.T, s storeSuite) {
 		if err != nil {
 			return err
 		}
-		a.State, a.Patch.Operation = writ.ApprovalGranted, "op-1"
+		a.State, a.Call.Operation = writ.ApprovalGranted, "op-1"
 		a.Request, a.Action = "stolen", writ.ActionRun // what identifies it does not change
 		_, err = tx.UpdateApproval(ctx, a, writ.ApprovalPending)
 		return err
 	})
-	want.State, want.Patch.Operation = writ.ApprovalGranted, "op-1"
+	want.State, want.Call.Operation = writ.ApprovalGranted, "op-1"
 	got := view(t, db, func(ctx context.Context, tx *store.Tx) (writ.Approval, error) { return tx.ActiveApproval(ctx, "r") })
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("held patch changed (-stored +read):\n%s", d)
