@@ -33,8 +33,8 @@ type bubblewrapBox struct {
 	limits   writ.Limits
 	sandbox  writ.Enforcement
 
-	workspace string   // its root; empty for a box in memory
-	unheld    []string // of its paths
+	workspace *Workspace // nil for a box in memory
+	unheld    []string   // of its paths, when it was made
 
 	closed atomic.Bool
 	sent   atomic.Pointer[run] // what Close must stop, also while Start waits for it
@@ -130,7 +130,7 @@ func (b *bubblewrapBox) check(cmd Command) error {
 		e.Msg = "a program has an input that is given beforehand, or one that stays open, not both"
 	case cmd.Terminal != nil && (cmd.Terminal.Rows == 0 || cmd.Terminal.Cols == 0):
 		e.Msg = fmt.Sprintf("a terminal of %d rows and %d columns: want both positive", cmd.Terminal.Rows, cmd.Terminal.Cols)
-	case b.workspace != "" && slices.ContainsFunc(cmd.Files, func(f File) bool { return within(path.Clean(f.Path), b.workspace) }):
+	case b.workspace != nil && slices.ContainsFunc(cmd.Files, func(f File) bool { return within(path.Clean(f.Path), b.workspace.Root) }):
 		e.Msg = "a file of the command would be placed in the workspace: that is for patches"
 	default:
 		return nil
@@ -247,7 +247,21 @@ func stageError(cmd Command, r jail.Record) error {
 }
 
 // Unheld implements Box.
-func (b *bubblewrapBox) Unheld() []string { return slices.Clone(b.unheld) }
+func (b *bubblewrapBox) Unheld() []string {
+	if b.workspace == nil {
+		return nil
+	}
+	list := slices.Clone(b.unheld)
+	root := b.process.dirs[len(b.process.dirs)-1]
+	_ = control(root, func(fd int) error { // closed with the box
+		now, err := b.workspace.unheld(fd)
+		if err == nil {
+			list = now
+		}
+		return err
+	})
+	return list
+}
 
 // Close implements Box.
 func (b *bubblewrapBox) Close() error { return b.close() }

@@ -206,8 +206,8 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 	}
 	box := newBox(b, p, uid, t.Limits, writ.Enforcement{Provider: b.version(), Active: active, Missing: missing})
 	if t.Workspace != nil {
-		box.workspace = t.Workspace.Root
-		if box.unheld, err = t.Workspace.unheld(int(p.dirs[len(p.dirs)-1].Fd())); err != nil {
+		box.workspace = plan.workspace
+		if box.unheld, err = plan.workspace.unheld(int(p.dirs[len(p.dirs)-1].Fd())); err != nil {
 			return nil, err
 		}
 	}

@@ -125,6 +125,49 @@ func TestBW08_MissingPathsAreToldAndLeaveNothing(t *testing.T) {
 	}
 }
 
+// What is beneath a held folder stays held whatever the host does there; a held file
+// that the host replaces is told.
+func TestHeldPathsThatTheHostReplaces(t *testing.T) {
+	w := newWorkspace(t, map[string]string{"secrets/a": "s3cr3t", ".env": "s3cr3t"})
+	w.Hidden = []string{"secrets", ".env"}
+	cmd := shell("read x; cat secrets/* .env 2> /dev/null; ls secrets; true")
+	cmd.Input = true
+	l := begin(t, newProvider(t, Options{}), w, cmd)
+	if left := l.box.Unheld(); len(left) > 0 {
+		t.Errorf("not held: %q", left)
+	}
+	for _, name := range []string{"secrets/a", "secrets/b"} {
+		if err := os.Rename(writeFile(t, w.Root+"/new", "newer s3cr3t"), filepath.Join(w.Root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := l.box.Unheld(); len(left) > 0 {
+		t.Errorf("not held: %q", left)
+	}
+	l.types("\n")
+	wantExit(t, l.Wait(), 0)
+	if got := l.out.String(); strings.Contains(got, "s3cr3t") {
+		t.Errorf("got %q", got)
+	}
+	if err := os.Rename(writeFile(t, w.Root+"/new", "newer"), filepath.Join(w.Root, ".env")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.box.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := l.box.Unheld(); len(left) > 0 {
+		t.Errorf("of a closed box: %q", left)
+	}
+
+	box := prepareIn(t, newProvider(t, Options{}), w, cmd.Limits)
+	if err := os.Rename(writeFile(t, w.Root+"/new", "newer"), filepath.Join(w.Root, ".env")); err != nil {
+		t.Fatal(err)
+	}
+	if left := box.Unheld(); !slices.Equal(left, []string{".env"}) {
+		t.Errorf("not held: %q", left)
+	}
+}
+
 // Folders that the box may not enter do not keep it from being made, nor are they a way
 // around what is held in them.
 func TestHeldPathsInClosedFolders(t *testing.T) {

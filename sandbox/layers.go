@@ -13,7 +13,7 @@ const (
 	LayerNoCapabilities   = "no-capabilities"   // none effective, permitted, inheritable, ambient or in the bounding set
 	LayerNestedUsernsOff  = "nested-userns-off" // bwrap asserted it
 	LayerSeccomp          = "seccomp"           // our filter is loaded
-	LayerSeparateUID      = "separate-uid"      // outside, a box is a user of its own; needs a server that runs as root
+	LayerSeparateUID      = "separate-uid"      // outside, a box is a user of its own; needs a server that runs as root, and no workspace
 	LayerMemoryCgroup     = layerMemory         //
 	LayerPidsCgroup       = layerPids           //
 	LayerCPUCgroup        = layerCPU            //

@@ -99,7 +99,7 @@ func span(ms int64) time.Duration {
 func (r *run) overLimit() (end, bool) {
 	var files int64 // bytes in memory file systems
 	dirs := r.box.process.dirs
-	if r.box.workspace != "" {
+	if r.box.workspace != nil {
 		dirs = dirs[:len(dirs)-1] // it is not in memory, and not the box's alone
 	}
 	for i, dir := range dirs {

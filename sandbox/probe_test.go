@@ -84,6 +84,7 @@ func TestScenario15_HostsThatCannotSandbox(t *testing.T) {
 			[]string{"unmasked /proc", "unnested"}},
 		{"BW-05 mount propagation", says("bwrap: Failed to make / slave: Permission denied"), []string{"may not change mounts", "unnested"}},
 		{"too old", says("bwrap: Unknown option --disable-userns"), []string{"too old", "0.8.0"}},
+		{"too old for workspaces", says("bwrap: Unknown option --bind-fd"), []string{"too old for workspaces", "0.10.0", "Update bubblewrap"}},
 		{"no seccomp", says("bwrap: prctl(PR_SET_SECCOMP): Invalid argument"), []string{"CONFIG_SECCOMP_FILTER"}},
 		{"silence", fakeBwrap(t, "exit 1"), []string{"without a word"}},
 		{"something else", says("bwrap: flux"), []string{"bwrap: flux"}},

@@ -47,9 +47,12 @@ type Box interface {
 	Start(ctx context.Context, cmd Command) (Run, error)
 
 	// Unheld are the Hidden and Protected paths of the box's workspace that it does not
-	// hold: paths at which there is nothing, or which lead through a symlink. What a
-	// program makes there it can read and write, and what a symlink there leads to
-	// is held only where it is named itself. It is empty without a workspace.
+	// hold now, sorted: paths at which there is nothing, which lead through a symlink, or
+	// which the server cannot look at. What a program makes there it can read and write,
+	// and what a symlink there leads to is held only where it is named itself. A path that
+	// was held is no more when somebody outside of the box removes or replaces what is
+	// there, as editors and patches do; what is beneath a held folder stays held. It is
+	// empty without a workspace, and what it was at first once the box is closed.
 	Unheld() []string
 
 	// Close ends everything in the box and removes all that it left on the host.

@@ -144,7 +144,7 @@ func (r *run) supervise(ctx context.Context, lost error) {
 	r.stderr.endBy(deadline)
 	_ = r.input.close() // nobody is left to read it
 
-	e := evidence{exited: exited, limits: r.limits, ownEnd: r.box.workspace != "", diagnosis: p.stderr.String()}
+	e := evidence{exited: exited, limits: r.limits, ownEnd: r.box.workspace != nil, diagnosis: p.stderr.String()}
 	if s := r.stopped.Load(); s != nil {
 		e.end = *s
 	}
@@ -177,7 +177,7 @@ func (r *run) follow(ctx context.Context) *jail.Record {
 	wall := time.NewTimer(time.Until(r.began.Add(span(r.limits.WallMS))))
 	defer wall.Stop()
 	every := pollEvery
-	if r.box.workspace != "" {
+	if r.box.workspace != nil {
 		every = pollSeldom
 	}
 	poll := time.NewTicker(every)

@@ -22,6 +22,11 @@ func judge(t interface{ Fatal(...any) }, auditArch, number uint32, args ...uint6
 	if err != nil {
 		t.Fatal(err)
 	}
+	return judgeBy(t, b, auditArch, number, args...)
+}
+
+// judgeBy is judge with any program.
+func judgeBy(t interface{ Fatal(...any) }, b []byte, auditArch, number uint32, args ...uint64) verdict {
 	raw := make([]bpf.RawInstruction, len(b)/8)
 	for i := range raw {
 		w := b[8*i:]
@@ -144,6 +149,49 @@ func TestSeccompVerdicts(t *testing.T) {
 		}
 		if got := judge(t, uint32(native(t).ID), uint32(n), tc.args...); got != tc.want {
 			t.Errorf("%s%#x: %v, want %v", tc.call, tc.args, got, tc.want)
+		}
+	}
+}
+
+// Where files are the host's, none is made that runs as its owner; else the filter is
+// the same.
+func TestSeccompOfWorkspaces(t *testing.T) {
+	eperm := refuse(unix.EPERM)
+	const high = 1 << 32
+	_, disk, err := seccompPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := native(t)
+	for _, tc := range []struct {
+		call string
+		args []uint64
+		want verdict
+	}{
+		{"chmod", []uint64{0, 0o755}, allow}, {"chmod", []uint64{0, 0o2775}, allow}, {"chmod", []uint64{0, 0o4755}, eperm}, {"chmod", []uint64{0, high | 0o4000}, eperm},
+		{"fchmod", []uint64{3, 0o644}, allow}, {"fchmod", []uint64{3, 0o6755}, eperm}, {"fchmodat", []uint64{3, 0, 0o4711}, eperm}, {"fchmodat", []uint64{0o4000, 0o4000, 0o711}, allow},
+		{"fchmodat2", []uint64{3, 0, 0o4711}, eperm}, {"creat", []uint64{0, 0o4755}, eperm}, {"creat", []uint64{0o4000, 0o644}, allow},
+		{"mknod", []uint64{0, 0o104755}, eperm}, {"mknod", []uint64{0, unix.S_IFIFO | 0o600}, allow}, {"mknodat", []uint64{0, 0, 0o104755}, eperm},
+		{"open", []uint64{0, unix.O_RDWR, 0o4755}, allow}, {"open", []uint64{0, unix.O_RDWR | unix.O_CREAT, 0o4755}, eperm}, {"open", []uint64{0, unix.O_CREAT, 0o755}, allow},
+		{"openat", []uint64{0, 0, unix.O_DIRECTORY, 0o4755}, allow}, {"openat", []uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o4600}, eperm},
+		{"openat", []uint64{0, 0, unix.O_CREAT, 0o644}, allow}, {"openat", []uint64{0, 0, high | unix.O_CREAT, high | 0o4000}, eperm},
+		{"openat2", nil, refuse(unix.ENOSYS)},
+	} {
+		if n, ok := own.SyscallNames[tc.call]; ok {
+			if got := judgeBy(t, disk, uint32(own.ID), uint32(n), tc.args...); got != tc.want {
+				t.Errorf("%s%#o: %v, want %v", tc.call, tc.args, got, tc.want)
+			}
+		}
+	}
+	for name, n := range own.SyscallNames {
+		if slices.ContainsFunc(diskRules, func(r argRule) bool { return r.call == name }) {
+			continue
+		}
+		for _, a := range []uint64{0, 1, 41, 56, 0o4755, ^uint64(0)} {
+			memory, disk := judge(t, uint32(own.ID), uint32(n), a, a, a, a, a, a), judgeBy(t, disk, uint32(own.ID), uint32(n), a, a, a, a, a, a)
+			if memory != disk {
+				t.Errorf("%s(%#x, ...): %v in memory, %v in a workspace", name, a, memory, disk)
+			}
 		}
 	}
 }

@@ -57,6 +57,11 @@ func (b *Bubblewrap) verify(p *process, ready jail.Record, plan boxPlan) (active
 	} else {
 		missing = append(missing, LayerSeparateUID)
 	}
+	if plan.workspace != nil {
+		if err := plan.verifyWorkspace(p.dirs[len(p.dirs)-1]); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	need(LayerRlimits, true) // the jail sets all of them, or executes nothing
 	have, lack := b.groups.layers()
 	active, missing = append(active, have...), append(missing, lack...)
@@ -65,6 +70,23 @@ func (b *Bubblewrap) verify(p *process, ready jail.Record, plan boxPlan) (active
 			Msg: "bubblewrap started a box in which walls are missing (" + strings.ReplaceAll(err.Error(), "\n", ", ") + "); nothing was executed in it"}
 	}
 	return active, missing, nil
+}
+
+// verifyWorkspace checks that bound, the workspace as the box has it, is the folder that
+// was opened, and no more writable than it shall be.
+func (p boxPlan) verifyWorkspace(bound *os.File) error {
+	var got, want unix.Stat_t
+	var fs unix.Statfs_t
+	err := errors.Join(unix.Fstat(int(bound.Fd()), &got), unix.Fstat(int(p.root.Fd()), &want), unix.Fstatfs(int(bound.Fd()), &fs))
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking at the workspace: %w", err)
+	case got.Dev != want.Dev || got.Ino != want.Ino:
+		return errors.New("workspace that was opened")
+	case !p.workspace.Writable && fs.Flags&unix.ST_RDONLY == 0:
+		return errors.New("read-only workspace")
+	}
+	return nil
 }
 
 // idLine are the four user and the four group ids of a process that has one of each.

@@ -114,6 +114,7 @@ func (p *boxPlan) openWorkspace(w Workspace, filter []byte) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return errors.Join(fmt.Errorf("looking at %s: %w", w.Root, err), root.Close())
 	}
+	w.Hidden, w.Protected = slices.Clone(w.Hidden), slices.Clone(w.Protected) // ours from here on
 	p.workspace, p.root, p.filter = &w, root, filter
 	p.uid, p.gid = int(st.Uid), int(st.Gid)
 	return nil

@@ -25,6 +25,7 @@ func commands() []Command {
 		{Argv: []string{"/bin/sh", "", "\xff\x00"}, Env: []string{"A=b", "=", ""}, Dir: "/workspace",
 			Files:  []File{{Path: "/run/writ/a", Mode: 0o755, Size: 1 << 40}, {Path: "/x"}},
 			Limits: []Limit{{Resource: 7, Soft: 1, Hard: 1<<64 - 1}, {}}},
+		{Argv: []string{"sh"}, Rows: 24, Cols: 1<<16 - 1},
 	}
 }
 
@@ -50,9 +51,73 @@ func TestHeaderGoesBothWays(t *testing.T) {
 	if _, err := ParseHeader(Command{}.AppendHeader(nil)); err == nil {
 		t.Error("a command without a program was taken")
 	}
+	if _, err := ParseHeader(Command{Argv: []string{"x"}, Rows: 1}.AppendHeader(nil)); err == nil {
+		t.Error("a terminal without columns was taken")
+	}
 	if _, err := ParseHeader(Command{Argv: []string{"x"}, Files: []File{{Size: -1}}}.AppendHeader(nil)); err == nil {
 		t.Error("a file of negative size was taken")
 	}
+}
+
+func walls() Walls {
+	return Walls{Root: "/w", ReadOnly: []string{"/dev/null", ""}, CoverFile: "/f", CoverFolder: "/d",
+		Holds: []Hold{{Pin, "a"}, {Hide, "a/\xff"}, {Protect, ""}}, Filter: make([]byte, 16)}
+}
+
+func TestWallsGoBothWays(t *testing.T) {
+	b := walls().Append(nil)
+	got, err := ParseWalls(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(walls(), got); diff != "" {
+		t.Error(diff)
+	}
+	for n := range b {
+		if _, err := ParseWalls(b[:n]); err == nil {
+			t.Errorf("walls of %d bytes, cut to %d, were taken", len(b), n)
+		}
+	}
+	for name, change := range map[string]func(*Walls){
+		"no filter":      func(w *Walls) { w.Filter = nil },
+		"half a filter":  func(w *Walls) { w.Filter = w.Filter[:12] },
+		"an unknown way": func(w *Walls) { w.Holds[1].Kind = 4 },
+	} {
+		w := walls()
+		change(&w)
+		if _, err := ParseWalls(w.Append(nil)); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	if _, err := ParseWalls(append(b, 0)); err == nil {
+		t.Error("walls with a byte too many were taken")
+	}
+}
+
+func TestSignalMessages(t *testing.T) {
+	b := SignalMessage(15)
+	if n, ok := parseSignalMessage(b); n != 15 || !ok {
+		t.Errorf("%d, %v", n, ok)
+	}
+	for _, b := range [][]byte{nil, b[:11], append(b, 0), CommandMessage(1)[:12]} {
+		if _, ok := parseSignalMessage(b); ok {
+			t.Errorf("%x was taken", b)
+		}
+	}
+}
+
+func FuzzWalls(f *testing.F) {
+	f.Add(walls().Append(nil))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		w, err := ParseWalls(b)
+		if err != nil {
+			return
+		}
+		if again := w.Append(nil); string(again) != string(b) {
+			t.Errorf("%x was taken and encodes as %x", b, again)
+		}
+	})
 }
 
 func FuzzHeader(f *testing.F) {
