@@ -54,7 +54,10 @@ var layers = map[string]string{
 	"admin":   ". audit auth gateway store",
 	// files: the form of path rules. What is beneath a root it leaves to the runner.
 	"workspace": ". files",
-	"doctor":    ". lang", // of the host; the sandbox it tries is passed in
+	// What people want of an agent meanwhile. Who may see a workspace, and how processes
+	// are ended, it is given as ports.
+	"work":   ". audit store",
+	"doctor": ". lang", // of the host; the sandbox it tries is passed in
 
 	// Adapters: decode, call once, encode.
 	"rest":   ".",

@@ -31,6 +31,17 @@ const (
 	EventPatchFinished    EventType = "patch.finished"    // what the runner reported, or what a crash was settled to
 )
 
+// The events of works and their instructions, whose texts are never in them.
+const (
+	EventWorkOpened      EventType = "work.opened"
+	EventWorkFinished    EventType = "work.finished"    // it closes, or is closed
+	EventWorkStopped     EventType = "work.stopped"     // a person had the processes of its workspace ended
+	EventIntentQueued    EventType = "intent.queued"    // a person gave an instruction
+	EventIntentClaimed   EventType = "intent.claimed"   // an agent took it
+	EventIntentCompleted EventType = "intent.completed" // done or blocked
+	EventIntentCancelled EventType = "intent.cancelled"
+)
+
 // The events of the server.
 const (
 	EventAuthRefused      EventType = "auth.refused"
@@ -50,6 +61,8 @@ var EventTypes = []EventType{
 	EventTaskQueued, EventAgentStarted, EventToolInvoked, EventToolResult,
 	EventAgentFinished, EventTaskCancelled, EventBodiesDeleted,
 	EventWorkspaceRead, EventWorkspaceRefused, EventPatchStarted, EventPatchFinished,
+	EventWorkOpened, EventWorkFinished, EventWorkStopped,
+	EventIntentQueued, EventIntentClaimed, EventIntentCompleted, EventIntentCancelled,
 	EventAuthRefused, EventKeyCreated, EventKeyRevoked, EventOperatorAdded, EventOperatorDisabled,
 	EventPolicyLoaded, EventServerStarted, EventServerRecovers,
 }
@@ -113,6 +126,13 @@ type EventData struct {
 	Patch     PatchStatus  `json:"patch,omitempty"`
 	ErrorCode string       `json:"error_code,omitempty"` // of a rejected patch or a refused request, spec/02 §5.14
 	Changes   []FileChange `json:"changes,omitempty"`
+
+	Work        WorkID      `json:"work,omitempty"`
+	WorkState   WorkState   `json:"work_state,omitempty"`
+	Intent      IntentID    `json:"intent,omitempty"`
+	IntentState IntentState `json:"intent_state,omitempty"`
+	Text        Digest      `json:"text,omitempty"` // of the intent
+	TextBytes   int64       `json:"text_bytes,omitempty"`
 
 	Subject string `json:"subject,omitempty"` // of key and operator events: whose
 	Count   int64  `json:"count,omitempty"`

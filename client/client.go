@@ -156,7 +156,14 @@ func (c *Client) broken(ctx context.Context, op string, err error) error {
 func failure(op string, resp *http.Response) error {
 	e := &writ.Error{Kind: kindOf(resp.StatusCode), Op: op, Msg: "the server answers " + resp.Status}
 	b, err := readAll(resp.Body, maxProblem)
-	if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != "application/problem+json" {
+	if err != nil {
+		return e
+	}
+	switch t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); t {
+	case "application/problem+json":
+	case "application/json": // of the inbox
+		return fault(b, e)
+	default:
 		return e
 	}
 	var p problem

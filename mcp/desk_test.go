@@ -273,3 +273,32 @@ var (
 	_ mcp.Workspaces    = (*desk)(nil)
 	_ mcp.Authenticator = keys(nil)
 )
+
+// noWorks is the works of workspaces in which nobody opened one.
+type noWorks struct{}
+
+func (noWorks) none() error { return fail(writ.NotFound, "WORK_NOT_FOUND", "there is no such work") }
+
+func (noWorks) Open(context.Context, writ.Principal, writ.WorkspaceID, string) (writ.Work, error) {
+	return writ.Work{}, fail(writ.NotFound, "WORKSPACE_NOT_FOUND", "there is no such workspace")
+}
+
+func (n noWorks) Status(context.Context, writ.Principal, writ.WorkID) (writ.WorkStatus, []writ.Intent, error) {
+	return writ.WorkStatus{}, nil, n.none()
+}
+
+func (n noWorks) ClaimNext(context.Context, writ.Principal, writ.WorkID) (*writ.Intent, error) {
+	return nil, n.none()
+}
+
+func (n noWorks) Complete(context.Context, writ.Principal, writ.WorkID, writ.IntentID, writ.IntentState) (writ.Intent, error) {
+	return writ.Intent{}, n.none()
+}
+
+func (n noWorks) Finish(context.Context, writ.Principal, writ.WorkID) (writ.Finish, error) {
+	return writ.Finish{}, n.none()
+}
+
+func (noWorks) Hint(context.Context, writ.Principal, writ.WorkspaceID, writ.WorkID) (writ.WorkHint, bool, error) {
+	return writ.WorkHint{}, false, nil
+}

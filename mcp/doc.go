@@ -32,6 +32,9 @@
 // a form, every other gets APPROVAL_REQUIRED with the id at once. Only where the
 // service says that the requester may lift the hold is it asked at all.
 //
+// Instructions of a user for the agent (works.go) come only when the agent claims them.
+// The results of other tools say how many wait, as counts, and never what they are.
+//
 // It refuses to know policy, files, storage and who may do what. Everything that a
 // message holds is hostile, also of one who has a key; so is what a client sends back
 // of what it was given (the sealed state of a request).

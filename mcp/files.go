@@ -46,6 +46,8 @@ type readResult struct {
 	Bytes     int    `json:"byte_count"`
 	Lossy     bool   `json:"content_lossy"`
 	Next      int64  `json:"next_offset,omitzero"`
+
+	Coordination *writ.WorkHint `json:"coordination,omitempty"`
 }
 
 func read(ctx context.Context, c *call) (any, error) {
@@ -54,7 +56,7 @@ func read(ctx context.Context, c *call) (any, error) {
 		Path      string           `json:"path"`
 		Offset    uint64           `json:"offset"`
 		Limit     *uint32          `json:"limit"`
-		Work      string           `json:"work_id"`
+		Work      writ.WorkID      `json:"work_id"`
 	}](c)
 	if err != nil {
 		return nil, err
@@ -75,6 +77,7 @@ func read(ctx context.Context, c *call) (any, error) {
 	return readResult{
 		Path: strings.ReplaceAll(w.Path, `\`, "/"), Content: valid(content), Version: w.Version,
 		Truncated: next > 0, Offset: w.Offset, Bytes: len(content), Lossy: !utf8.Valid(content), Next: next,
+		Coordination: c.hint(ctx, in.Workspace, in.Work),
 	}, nil
 }
 
@@ -125,6 +128,8 @@ type findResult struct {
 	Incomplete bool             `json:"incomplete"`
 	Version    string           `json:"listing_version"`
 	Matches    []writ.FileMatch `json:"matches,omitempty"`
+
+	Coordination *writ.WorkHint `json:"coordination,omitempty"`
 }
 
 func find(ctx context.Context, c *call) (any, error) {
@@ -134,7 +139,7 @@ func find(ctx context.Context, c *call) (any, error) {
 		Content   string           `json:"content"`
 		Offset    uint64           `json:"offset"`
 		Limit     *uint32          `json:"limit"`
-		Work      string           `json:"work_id"`
+		Work      writ.WorkID      `json:"work_id"`
 	}](c)
 	if err != nil {
 		return nil, err
@@ -150,6 +155,7 @@ func find(ctx context.Context, c *call) (any, error) {
 	out := findResult{
 		Paths: []string{}, Offset: q.Offset, Next: l.Next,
 		Incomplete: l.Incomplete, Version: l.Version,
+		Coordination: c.hint(ctx, in.Workspace, in.Work),
 	}
 	// Paths come first: the page is what next_offset counts. Matches get what is left.
 	room := MaxResultBytes - envelopeBytes

@@ -24,9 +24,10 @@ const stateTime = 10 * time.Minute
 // question is the name of the one input request of a held patch.
 const question = "approve"
 
-// held brings the hold h of req before the client's user, when the requester may lift
+// held brings the hold h of a call before the client's user, when the requester may lift
 // it and the client can ask. Otherwise it is err, which says what to do.
-func (c *call) held(ctx context.Context, req writ.PatchRequest, h *writ.Held, err error) (any, error) {
+func (c *call) held(ctx context.Context, in patchArgs, h *writ.Held, err error) (any, error) {
+	req := in.request()
 	if !h.Self || !c.canAsk() {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (c *call) held(ctx context.Context, req writ.PatchRequest, h *writ.Held, er
 		// No answer, or one that is none. The hold is pending as before.
 		return nil, err
 	}
-	return c.answered(ctx, h.Approval, answer.Action)
+	return c.answered(ctx, in, h.Approval, answer.Action)
 }
 
 // canAsk reports whether the client says that it shows forms to a user.
@@ -66,7 +67,8 @@ func (c *call) inputRequired(req writ.PatchRequest, id writ.ApprovalID) *sdk.Cal
 }
 
 // again takes a call that a client of the stateless era sends again.
-func (c *call) again(ctx context.Context, req writ.PatchRequest) (any, error) {
+func (c *call) again(ctx context.Context, in patchArgs) (any, error) {
+	req := in.request()
 	state, err := c.seal.open(c.req.Params.RequestState, c.who, requestDigest(req), time.Now())
 	if err != nil {
 		return nil, invalidParams(err.Error())
@@ -79,11 +81,11 @@ func (c *call) again(ctx context.Context, req writ.PatchRequest) (any, error) {
 	if err := c.seal.use(state, time.Now()); err != nil {
 		return nil, invalidParams(err.Error())
 	}
-	return c.answered(ctx, state.Approval, answer.Action)
+	return c.answered(ctx, in, state.Approval, answer.Action)
 }
 
 // answered does what the user said about the hold id.
-func (c *call) answered(ctx context.Context, id writ.ApprovalID, action string) (any, error) {
+func (c *call) answered(ctx context.Context, in patchArgs, id writ.ApprovalID, action string) (any, error) {
 	switch action {
 	case "accept":
 		// Somebody else may have decided meanwhile: then what was decided counts.
@@ -94,7 +96,7 @@ func (c *call) answered(ctx context.Context, id writ.ApprovalID, action string) 
 		if err != nil {
 			return nil, err
 		}
-		return outcomeOf(op, false), nil
+		return c.patched(ctx, in, op, false), nil
 	case "decline":
 		if _, err := c.ws.ResolveApproval(ctx, c.who, id, false); err != nil {
 			return nil, err

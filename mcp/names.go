@@ -63,7 +63,7 @@ var counting = map[place]map[string]string{
 	params: folded("name arguments _meta inputResponses requestState cursor protocolVersion capabilities " +
 		"clientInfo requestId reason progressToken progress total message uri level ref argument notifications"),
 	arguments: folded("workspace_id path offset limit work_id glob content patch expected_versions " +
-		"operation_key check_only operation_id tool arguments approval_id decision"),
+		"operation_key check_only operation_id tool arguments approval_id decision title intent_id outcome"),
 	capabilities: folded("experimental extensions roots sampling elicitation"),
 	answer:       folded("_meta action content role roots"),
 }

@@ -33,7 +33,7 @@ type patchArgs struct {
 	Expected  map[string]string `json:"expected_versions"`
 	Key       string            `json:"operation_key"`
 	CheckOnly bool              `json:"check_only"`
-	Work      string            `json:"work_id"`
+	Work      writ.WorkID       `json:"work_id"`
 }
 
 func (a patchArgs) request() writ.PatchRequest {
@@ -47,17 +47,32 @@ func applyPatch(ctx context.Context, c *call) (any, error) {
 	}
 	req := in.request()
 	if c.req.Params.RequestState != "" {
-		return c.again(ctx, req)
+		return c.again(ctx, in)
 	}
 	op, replayed, err := c.ws.Patch(ctx, c.who, req)
 	if h, ok := errors.AsType[*writ.Held](err); ok {
 		c.approval = h.Approval
-		return c.held(ctx, req, h, err)
+		return c.held(ctx, in, h, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return outcomeOf(op, replayed), nil
+	return c.patched(ctx, in, op, replayed), nil
+}
+
+// patchResult is what apply_patch answers.
+type patchResult struct {
+	outcome
+	Work         writ.WorkID    `json:"work_id,omitempty"` // the open work that the call named
+	Coordination *writ.WorkHint `json:"coordination,omitempty"`
+}
+
+func (c *call) patched(ctx context.Context, in patchArgs, op writ.Operation, replayed bool) patchResult {
+	out := patchResult{outcome: outcomeOf(op, replayed), Coordination: c.hint(ctx, in.Workspace, in.Work)}
+	if in.Work != "" && out.Coordination != nil {
+		out.Work = in.Work
+	}
+	return out
 }
 
 // outcome is an operation as apply_patch answers it.

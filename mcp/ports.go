@@ -46,3 +46,22 @@ type Workspaces interface {
 	// what it answered. Errors are those of Patch and APPROVAL_CONFLICT, APPROVAL_AMBIGUOUS.
 	Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error)
 }
+
+// Works are the pieces of work that agents open in workspaces, and the instructions of
+// users that wait in them (spec/02 §10).
+type Works interface {
+	// Open starts a work in a workspace.
+	Open(ctx context.Context, who writ.Principal, workspace writ.WorkspaceID, title string) (writ.Work, error)
+	// Status is a work, what waits in it as counts, and the intents that were claimed and
+	// are not completed.
+	Status(ctx context.Context, who writ.Principal, id writ.WorkID) (writ.WorkStatus, []writ.Intent, error)
+	// ClaimNext takes the next intent; nil when there is none.
+	ClaimNext(ctx context.Context, who writ.Principal, id writ.WorkID) (*writ.Intent, error)
+	// Complete ends a claimed intent as done or blocked.
+	Complete(ctx context.Context, who writ.Principal, work writ.WorkID, id writ.IntentID, outcome writ.IntentState) (writ.Intent, error)
+	// Finish closes a work, unless instructions are pending.
+	Finish(ctx context.Context, who writ.Principal, id writ.WorkID) (writ.Finish, error)
+	// Hint says what waits in the open work id of a workspace or, when id is empty, in its
+	// only open one, if there is such a work.
+	Hint(ctx context.Context, who writ.Principal, workspace writ.WorkspaceID, id writ.WorkID) (hint writ.WorkHint, found bool, err error)
+}

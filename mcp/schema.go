@@ -64,6 +64,13 @@ func oneOf(description string, values ...string) map[string]any {
 	return s
 }
 
+// withMost is a string schema with at most max bytes. Schemas count characters: what is
+// longer in bytes the tool refuses.
+func withMost(max int, s map[string]any) map[string]any {
+	s["maxLength"] = max
+	return s
+}
+
 func listOf(items map[string]any, description string) map[string]any {
 	s := typed("array", description)
 	s["items"] = items

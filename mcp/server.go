@@ -24,6 +24,7 @@ const stateless = "2026-07-28"
 // Services are the parts behind the tools. All are required.
 type Services struct {
 	Workspaces Workspaces
+	Works      Works
 }
 
 // Options are what a caller may set.
@@ -40,6 +41,7 @@ type Options struct {
 type Server struct {
 	log     *slog.Logger
 	ws      Workspaces
+	works   Works
 	version string
 	tools   []tool
 	seal    *sealer
@@ -62,7 +64,7 @@ func New(log *slog.Logger, services Services, opt Options) *Server {
 		rand.Read(key)
 	}
 	s := &Server{
-		log: log, ws: services.Workspaces, version: cmp.Or(opt.Version, "dev"),
+		log: log, ws: services.Workspaces, works: services.Works, version: cmp.Or(opt.Version, "dev"),
 		tools: allTools(), seal: newSealer(key),
 		// Tools and nothing else, and the list of them does not change.
 		capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},

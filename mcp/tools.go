@@ -29,6 +29,7 @@ type hints struct {
 func allTools() []tool {
 	return []tool{
 		workspaceInfoTool(), readTool(), findTool(), applyPatchTool(), operationStatusTool(),
+		workOpenTool(), steerStatusTool(), steerClaimNextTool(), steerCompleteTool(), workFinishTool(),
 		approvalCreateTool(), approvalResolveTool(), operationResumeTool(),
 	}
 }

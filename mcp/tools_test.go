@@ -23,7 +23,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var wantTools = []string{
-	"apply_patch", "approval_create", "approval_resolve", "find", "operation_resume", "operation_status", "read", "workspace_info",
+	"apply_patch", "approval_create", "approval_resolve", "find", "operation_resume", "operation_status", "read",
+	"steer_claim_next", "steer_complete", "steer_status", "work_finish", "work_open", "workspace_info",
 }
 
 // TestTools_AsClientsAreShownThem pins what a model sees: changing it is a change of
@@ -81,7 +82,7 @@ func TestMCP21_AnnotationsAreExplicit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readOnly := map[string]bool{"workspace_info": true, "read": true, "find": true, "operation_status": true}
+	readOnly := map[string]bool{"workspace_info": true, "read": true, "find": true, "operation_status": true, "steer_status": true}
 	destructive := map[string]bool{"apply_patch": true, "approval_resolve": true, "operation_resume": true}
 	for _, tool := range res.Tools {
 		a := tool.Annotations

@@ -143,6 +143,42 @@ func (b *backend) Vote(_ context.Context, who writ.Principal, id writ.ApprovalID
 	return someApproval(), b.called("Vote", who, id, v)
 }
 
+func (b *backend) Works(_ context.Context, who writ.Principal, f writ.WorkFilter) ([]writ.Work, string, error) {
+	return someWorks(), "more", b.called("Works", who, f)
+}
+
+func (b *backend) Work(_ context.Context, who writ.Principal, id writ.WorkID) (writ.Work, error) {
+	return someWorks()[0], b.called("Work", who, id)
+}
+
+func (b *backend) Intents(_ context.Context, who writ.Principal, id writ.WorkID) ([]writ.Intent, error) {
+	return someIntents(), b.called("Intents", who, id)
+}
+
+func (b *backend) AddIntent(_ context.Context, who writ.Principal, id writ.WorkID, req writ.IntentRequest) (writ.Intent, error) {
+	return someIntent(), b.called("AddIntent", who, id, req)
+}
+
+func (b *backend) EditIntent(_ context.Context, who writ.Principal, id writ.IntentID, req writ.IntentEdit) (writ.Intent, error) {
+	return someIntent(), b.called("EditIntent", who, id, req)
+}
+
+func (b *backend) QueueIntent(_ context.Context, who writ.Principal, id writ.IntentID, revision int64) (writ.Intent, error) {
+	return someIntent(), b.called("QueueIntent", who, id, revision)
+}
+
+func (b *backend) CancelIntent(_ context.Context, who writ.Principal, id writ.IntentID) (writ.Intent, error) {
+	return someIntent(), b.called("CancelIntent", who, id)
+}
+
+func (b *backend) ReorderIntents(_ context.Context, who writ.Principal, id writ.WorkID, req writ.ReorderRequest) ([]writ.Intent, error) {
+	return someIntents(), b.called("ReorderIntents", who, id, req)
+}
+
+func (b *backend) StopWork(_ context.Context, who writ.Principal, id writ.WorkID, req writ.StopRequest) (writ.Stop, error) {
+	return someStop(), b.called("StopWork", who, id, req)
+}
+
 func (b *backend) Workspaces(who writ.Principal) []writ.Workspace {
 	_ = b.called("Workspaces", who)
 	return someWorkspaces()

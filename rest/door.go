@@ -61,7 +61,11 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	err := d.attempt(rec, r)
 	cut := err != nil && rec.status != 0 // it is too late for another status
-	if err != nil && !cut {
+	switch {
+	case err == nil, cut:
+	case ofInbox(r):
+		sendInboxFault(rec, err)
+	default:
 		sendProblem(rec, err)
 	}
 	d.logRequest(r, rec, err, time.Since(start))

@@ -47,6 +47,9 @@ func TestListsCanBeNarrowedToEveryValue(t *testing.T) {
 	for _, v := range writ.ApprovalStates {
 		ask("/v1/approvals?state=", string(v))
 	}
+	for _, v := range writ.WorkStates {
+		ask("/inbox/works?state=", string(v))
+	}
 	for _, v := range writ.TaskStates {
 		ask("/v1/tasks?state=", string(v))
 	}

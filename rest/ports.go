@@ -68,6 +68,24 @@ type Workspaces interface {
 	Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error)
 }
 
+// Inbox is what people want of the agents that work in workspaces (spec/02 §10). The
+// requests that it is given are valid.
+type Inbox interface {
+	// Works answers one page, newest first, and the cursor of the next, empty after the
+	// last.
+	Works(ctx context.Context, who writ.Principal, f writ.WorkFilter) ([]writ.Work, string, error)
+	Work(ctx context.Context, who writ.Principal, id writ.WorkID) (writ.Work, error)
+	// Intents are those of a work, and those of its workspace that have no work.
+	Intents(ctx context.Context, who writ.Principal, id writ.WorkID) ([]writ.Intent, error)
+	AddIntent(ctx context.Context, who writ.Principal, id writ.WorkID, req writ.IntentRequest) (writ.Intent, error)
+	EditIntent(ctx context.Context, who writ.Principal, id writ.IntentID, req writ.IntentEdit) (writ.Intent, error)
+	QueueIntent(ctx context.Context, who writ.Principal, id writ.IntentID, revision int64) (writ.Intent, error)
+	CancelIntent(ctx context.Context, who writ.Principal, id writ.IntentID) (writ.Intent, error)
+	ReorderIntents(ctx context.Context, who writ.Principal, id writ.WorkID, req writ.ReorderRequest) ([]writ.Intent, error)
+	// StopWork ends the processes of the work's workspace and leaves the notice of it.
+	StopWork(ctx context.Context, who writ.Principal, id writ.WorkID, req writ.StopRequest) (writ.Stop, error)
+}
+
 // Audit is the log of what happened.
 type Audit interface {
 	// Events answers one page in the order of the log, and whether there are more

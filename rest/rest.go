@@ -23,6 +23,7 @@ type Services struct {
 	Tasks      Tasks
 	Approvals  Approvals
 	Workspaces Workspaces
+	Inbox      Inbox
 	Audit      Audit
 	Access     Access
 	Policy     Policy

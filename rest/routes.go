@@ -37,6 +37,16 @@ func (a *API) routes(stopping context.Context) []route {
 		{http.MethodGet, "/v1/operations/{id}", false, a.getOperation},
 		{http.MethodPost, "/v1/operations/{id}/undo", false, a.undo},
 
+		{http.MethodGet, "/inbox/works", false, a.listWorks},
+		{http.MethodGet, "/inbox/works/{id}", false, a.getWork},
+		{http.MethodGet, "/inbox/works/{id}/intents", false, a.listIntents},
+		{http.MethodPost, "/inbox/works/{id}/intents", false, a.addIntent},
+		{http.MethodPost, "/inbox/works/{id}/reorder", false, a.reorderIntents},
+		{http.MethodPost, "/inbox/works/{id}/stop", false, a.stopWork},
+		{http.MethodPatch, "/inbox/intents/{id}", false, a.editIntent},
+		{http.MethodPost, "/inbox/intents/{id}/queue", false, a.queueIntent},
+		{http.MethodPost, "/inbox/intents/{id}/cancel", false, a.cancelIntent},
+
 		{http.MethodGet, "/v1/audit/events", false, a.listEvents},
 		{http.MethodGet, "/v1/audit/checkpoint", false, a.checkpoint},
 		{http.MethodGet, "/v1/audit/verifier", false, a.verifier},

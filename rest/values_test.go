@@ -134,8 +134,42 @@ func someEvents() []writ.Event {
 				Patch: writ.PatchRejected, ErrorCode: "VERSION_CONFLICT", Changes: someChanges(),
 			},
 		},
+		{
+			Seq: 3, Time: noon(), Type: writ.EventIntentClaimed, Tenant: "default", Actor: agent().Ref(),
+			Data: writ.EventData{
+				Workspace: "site", Work: "work-1", WorkState: writ.WorkClosing, Intent: "fb-1", IntentState: writ.IntentClaimed,
+				Text: digest("text"), TextBytes: 4,
+			},
+		},
 	}
 }
+
+// someWorks are one with all fields and one that is new.
+func someWorks() []writ.Work {
+	return []writ.Work{
+		{
+			ID: "work-2", Workspace: "site", Root: "/srv/site", Tenant: "default", Title: "mend <it>", State: writ.WorkClosed,
+			Revision: 1 << 40, By: agent().Ref(), Created: noon(), Closed: ptr(noon()),
+		},
+		{ID: "work-1", Workspace: "site", Root: "/srv/site", Tenant: "default", State: writ.WorkActive, Revision: 1, By: owner().Ref(), Created: noon()},
+	}
+}
+
+func someIntent() writ.Intent {
+	return writ.Intent{
+		ID: "fb-1", Work: "work-1", Workspace: "site", Position: 7, Revision: 2, Kind: writ.IntentNote, Delivery: writ.DeliverCheckpoint,
+		Body: "use <b> ☃", State: writ.IntentQueued, By: owner().Ref(), Created: noon(), Updated: noon(),
+	}
+}
+
+// someIntents are one with all fields and one without a work.
+func someIntents() []writ.Intent {
+	loose := someIntent()
+	loose.ID, loose.Work, loose.Kind, loose.Delivery, loose.State = "fb-2", "", writ.IntentFollowUp, writ.DeliverNextWork, writ.IntentDraft
+	return []writ.Intent{someIntent(), loose}
+}
+
+func someStop() writ.Stop { return writ.Stop{OK: true, Killed: 3, Intent: someIntent()} }
 
 func someCheckpoint() writ.Checkpoint {
 	return writ.Checkpoint{Size: 3, Root: digest("root"), Note: "writ\n3\nroot\n\n— writ sig\n"}

@@ -196,7 +196,8 @@ func (s *system) newSession(o sessionOrder) (*mcp.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mcp.New(s.slog, mcp.Services{Workspaces: s.workspaces.With(registry)}, mcp.Options{Version: version}), nil
+	workspaces := s.workspaces.With(registry)
+	return mcp.New(s.slog, mcp.Services{Workspaces: workspaces, Works: s.works.With(workspaces)}, mcp.Options{Version: version}), nil
 }
 
 // connInput is the messages that come on a connection. Closing it ends a read that

@@ -24,6 +24,7 @@ import (
 	"writ/rest"
 	"writ/store"
 	"writ/task"
+	"writ/work"
 )
 
 // A stopping server gives what is under way at most this long to end by itself. Runs
@@ -50,6 +51,7 @@ type system struct {
 
 	places     places
 	workspaces *gateway.Workspaces
+	works      *work.Service
 	tools      *mcp.Server // over HTTP
 	endpoint   *mcp.Handler
 	sessions   *sessions // on the socket
@@ -117,6 +119,7 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 		Slots: slots, Backlog: s.cfg.Runner.Queue, Share: max(1, (slots+s.cfg.Runner.Queue+1)/2),
 	})
 	s.workspaces = gateway.NewWorkspaces(s.gw, s.runner.Client().Files(), s.places.registry)
+	s.works = work.New(s.db, s.log, s.workspaces, idle{})
 	s.admin = admin.New(s.gw, s.db, s.log, s.runner.Client())
 	if err := firstOperator(ctx, s); err != nil {
 		return err
@@ -137,7 +140,7 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 	s.door = admin.NewDoor(s.admin, s.slog)
 	s.api = rest.New(s.slog, rest.Services{
 		Auth: s.door, Tasks: task.New(s.gw, s.db, hub, s.log), Approvals: s.gw, Workspaces: ledger{s.workspaces, s.places, s.gw},
-		Audit: s.admin, Access: s.admin, Policy: s.admin,
+		Inbox: s.works, Audit: s.admin, Access: s.admin, Policy: s.admin,
 	}, rest.Options{})
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"writ/store"
 )
 
-// work starts to work jobs and stops with t, before the store closes.
-func work(t *testing.T, db *store.DB, handle func(context.Context, store.Job) error) (stop func()) {
+// doJobs starts to work jobs and stops with t, before the store closes.
+func doJobs(t *testing.T, db *store.DB, handle func(context.Context, store.Job) error) (stop func()) {
 	t.Helper()
 	halt, err := db.Work(context.Background(), handle)
 	if err != nil {
@@ -61,7 +61,7 @@ func jobRolledBack(t *testing.T, s storeSuite) {
 	}
 	enqueue(t, db, dispatch("after")) // jobs are handed out in order: once this came, the other would have
 	handle, got := collect()
-	stop := work(t, db, handle)
+	stop := doJobs(t, db, handle)
 	if j := Receive(t, "the job after", got); j.Task != "after" {
 		t.Errorf("job of the rolled back transaction came: %+v", j)
 	}
@@ -74,7 +74,7 @@ func jobRolledBack(t *testing.T, s storeSuite) {
 func jobOnce(t *testing.T, s storeSuite) {
 	db := s.open(t)
 	handle, got := collect()
-	stop := work(t, db, handle)
+	stop := doJobs(t, db, handle)
 	want := map[store.Job]bool{}
 	for _, j := range []store.Job{dispatch("t1"), {Kind: store.JobExpire, Task: "t2", Approval: "a2"}, dispatch("t3")} {
 		want[j] = true
@@ -102,7 +102,7 @@ func jobScheduled(t *testing.T, s storeSuite) {
 	at := writ.Now().Add(1500 * time.Millisecond)
 	enqueue(t, db, store.Job{Kind: store.JobExpire, Approval: "a1", At: at}, dispatch("now"))
 	handle, got := collect()
-	work(t, db, handle)
+	doJobs(t, db, handle)
 	if j := Receive(t, "the job that is due", got); j.Task != "now" {
 		t.Errorf("first came %+v", j)
 	}
@@ -123,7 +123,7 @@ func jobRestart(t *testing.T, s storeSuite) {
 		t.Fatal(err)
 	}
 	handle, got := collect()
-	work(t, OpenStore(t, url), handle)
+	doJobs(t, OpenStore(t, url), handle)
 	if j := Receive(t, "the job of the time before", got); j.Task != "kept" {
 		t.Errorf("came %+v", j)
 	}
@@ -133,7 +133,7 @@ func jobRetried(t *testing.T, s storeSuite) {
 	db := s.open(t)
 	tries := make(chan store.Job, 100)
 	var failed, full bool // each only touched by its own job, one attempt at a time
-	work(t, db, func(_ context.Context, j store.Job) error {
+	doJobs(t, db, func(_ context.Context, j store.Job) error {
 		tries <- j
 		switch {
 		case j.Task == "fails" && !failed:
@@ -180,7 +180,7 @@ func jobStop(t *testing.T, s storeSuite) {
 		t.Error("stop returned before the handler did")
 	}
 	handle, got := collect()
-	work(t, db, handle)
+	doJobs(t, db, handle)
 	if j := Receive(t, "the job that was cut short, again", got); j.Task != "slow" {
 		t.Errorf("came %+v", j)
 	}
