@@ -106,7 +106,7 @@ func (d desks) reading(size, n int) (*table, error) {
 			raw, took, err := d.official.call("read_text_file", map[string]any{"path": path})
 			return took, wanted(err, len(raw) > size)
 		},
-		"writ": read,
+		"writ": read, // no change since: the hash is remembered
 		"changed": func() (time.Duration, error) {
 			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 				return 0, err

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"writ/internal/testkit"
@@ -86,7 +85,6 @@ func (l listed) names() (names []string) {
 	for _, tool := range l.Tools {
 		names = append(names, tool.Name)
 	}
-	slices.Sort(names)
 	return names
 }
 
@@ -119,7 +117,7 @@ func (i inspector) call(tool string, args map[string]any) answer {
 
 func (i inspector) run(out any, mayFail bool, args ...string) {
 	i.t.Helper()
-	base := []string{"--cli", "--format", "json", "--config", i.d.list(), "--server", "writ", "--protocol-era", i.era}
+	base := []string{"--cli", "--format", "json", "--config", i.d.list(), "--server", "writ", "--protocol-era", i.era, "--connect-timeout", "60000"}
 	execute(i.t, i.d, "mcp-inspector", out, mayFail, append(base, args...)...)
 }
 
@@ -144,7 +142,7 @@ func connect(t *testing.T, d *desk, era, elicit string) mcpdo {
 	var out struct {
 		Era string `json:"protocolEra"`
 	}
-	m.run(&out, false, "connect", "writ", "--config", d.list(), "--era", era, "--elicit", elicit)
+	m.run(&out, false, "connect", "writ", "--config", d.list(), "--era", era, "--elicit", elicit, "--connect-timeout", "60000")
 	if out.Era != era {
 		t.Fatalf("the connection is of era %q, want %q", out.Era, era)
 	}

@@ -7,9 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var wantTools = []string{
-	"apply_patch", "approval_create", "approval_resolve", "find", "operation_resume", "operation_status", "read", "workspace_info",
-}
+// usedTools are those that these tests call. Package mcp pins the whole list.
+var usedTools = []string{"apply_patch", "approval_resolve", "find", "operation_resume", "operation_status", "read", "workspace_info"}
 
 // TestInspector: each of its calls is a connection of its own.
 func TestInspector(t *testing.T) {
@@ -34,8 +33,11 @@ func TestMCPDo_ClientThatCannotAsk(t *testing.T) {
 
 // work has c do once what a coding agent does all day.
 func work(t *testing.T, d *desk, c client) {
-	if diff := cmp.Diff(wantTools, c.tools()); diff != "" {
-		t.Errorf("tools (-want +got):\n%s", diff)
+	listed := c.tools()
+	for _, name := range usedTools {
+		if !slices.Contains(listed, name) {
+			t.Errorf("the client is shown no %s: %q", name, listed)
+		}
 	}
 	if got := c.call("workspace_info", map[string]any{}).Workspaces; !slices.Contains(got, "off") || !slices.Contains(got, "review") {
 		t.Errorf("workspaces %q", got)

@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds one command of a client.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // exe is the program under test; TestMain sets it.
 var exe string
