@@ -31,7 +31,7 @@ func start(t *testing.T, box sandbox.Options, opt runner.Options) *runner.Runner
 	return r
 }
 
-func needBubblewrap(t *testing.T) {
+func needBubblewrap(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		testkit.Missing(t, "bwrap", "bwrap is not installed")

@@ -22,4 +22,14 @@
 // paths, globs and patches are hostile. The roots are watched by package watch while they
 // are open: hints that are counted for the log, and that no answer rests on, since a
 // change can be seen before it is told.
+//
+// [Processes] are the commands of workspaces, each in a box that has the workspace bound,
+// behind a handle that outlives the call which started it. It promises that an order
+// starts at most one process, that as many run as may and not one more, that a process
+// ends once, with all that it started, and for the first cause, and that the last of
+// what it wrote can be read for a while. What the rules of a workspace deny is held for
+// it, and so are files by which it would have the host execute something ([Processes]
+// holds what is there when the box is made, not what is made later). It refuses to know
+// who may start or type what, and which of two may be first. Commands and their output
+// are hostile.
 package runner
