@@ -62,7 +62,7 @@ func Covers(a writ.Approval, task writ.Task, spec, policy writ.Digest) error {
 	if a.Digest == Bind(task.ID, task.Requester, task.Identity, spec, policy) {
 		return nil
 	}
-	what := "the approval itself: its digest is not over what it says"
+	what := movedNothing
 	switch {
 	case a.Task != task.ID:
 		what = fmt.Sprintf("the task: the approval is for %s", a.Task)
@@ -71,7 +71,7 @@ func Covers(a writ.Approval, task writ.Task, spec, policy writ.Digest) error {
 	case a.Spec != spec:
 		what = fmt.Sprintf("what will run: the approval is for spec %.12s", a.Spec)
 	case a.Policy != policy:
-		what = fmt.Sprintf("the policy: the approval is under version %.12s", a.Policy)
+		what = fmt.Sprintf(movedPolicy, a.Policy)
 	}
 	return moved(a, what)
 }
@@ -81,9 +81,9 @@ func moved(a writ.Approval, what string) error {
 }
 
 // Eligible reports whether p may decide a: an operator of a's tenant who is neither
-// its requester nor its identity and who has every role that is needed. A patch that
-// waits for confirmation may be decided by its requester, too, of whatever kind it is
-// (spec/02 §9); roles that are needed, it needs as well. Else the error is Denied and
+// its requester nor its identity and who has every role that is needed. A tool's call
+// that waits for confirmation may be decided by its requester, too, of whatever kind it
+// is (spec/02 §9); roles that are needed, it needs as well. Else the error is Denied and
 // says why (spec/01 §5 scenario 10). An operator who bears the identity's name counts
 // as that identity. Whether a is still pending is not asked.
 func Eligible(a writ.Approval, p writ.Principal) error {
@@ -117,7 +117,7 @@ func Eligible(a writ.Approval, p writ.Principal) error {
 
 // waitsForConfirmation reports whether a is a pause that its requester may lift.
 func waitsForConfirmation(a writ.Approval) bool {
-	return a.Action == writ.ActionPatch && a.Call != nil && a.Call.Mode == writ.ApprovalsConfirm
+	return isCall(a) && a.Call.Mode == writ.ApprovalsConfirm
 }
 
 // confirms reports whether p decides what it asked for itself, and may.

@@ -20,16 +20,14 @@ type PatchOrder struct {
 	Plan writ.PatchPlan
 }
 
+func (p PatchOrder) call() call { return call{p.Requester, p.Identity, p.Workspace, p.Mode} }
+
 // RequestPatch is a new pending approval for a patch, which d held. It expires ttl
 // after now, granted or not. A decision without a need asks for one grant. The caller
 // keeps p.Request and p.Plan, which RenderPatch shows.
 func RequestPatch(p PatchOrder, d writ.Decision, now time.Time, ttl time.Duration) writ.Approval {
-	a := pending(d, now, ttl)
-	a.ID, a.Action = writ.NewApprovalID(), writ.ActionPatch
-	a.Tenant, a.Identity, a.Requester = p.Workspace.Tenant, p.Identity, p.Requester
-	a.Call = &writ.HeldCall{
-		Workspace: p.Workspace.ID, Root: p.Workspace.Root, Mode: p.Mode, Key: p.Request.Key, Plan: p.Plan.Digest(),
-	}
+	a := p.call().request(writ.ActionPatch, d, now, ttl)
+	a.Call.Key, a.Call.Plan = p.Request.Key, p.Plan.Digest()
 	a.Spec, a.Request, a.Digest = p.Request.Fingerprint(), PatchKey(p), BindPatch(p, d.Policy)
 	return a
 }
@@ -47,39 +45,37 @@ func PatchKey(p PatchOrder) writ.Digest {
 // for which workspace at which root, under which key, for what, with the files in which
 // versions before and after, under which version of the policies.
 func BindPatch(p PatchOrder, policy writ.Digest) writ.Digest {
-	return bind("writ patch approval v1\n", string(p.Requester.Kind), p.Requester.ID, string(p.Identity),
-		string(p.Workspace.Tenant), string(p.Workspace.ID), p.Workspace.Root, p.Request.Key,
-		string(p.Request.Fingerprint()), string(p.Plan.Digest()), string(policy))
+	return bind("writ patch approval v1\n", append(p.call().fields(), p.Request.Key,
+		string(p.Request.Fingerprint()), string(p.Plan.Digest()), string(policy))...)
 }
 
 // CoversPatch reports whether a is for exactly p under that version of the policies.
 // Else it is a Conflict that says what moved. An approval that its requester could give
 // does not cover what another must agree to now; the other way round it does.
 func CoversPatch(a writ.Approval, p PatchOrder, policy writ.Digest) error {
-	if a.Call == nil {
+	c := p.call()
+	if a.Action != writ.ActionPatch || !isCall(a) {
 		return moved(a, "what is asked for: the approval is not for a patch")
 	}
-	stricter := a.Call.Mode == writ.ApprovalsConfirm && p.Mode != writ.ApprovalsConfirm && p.Mode != writ.ApprovalsOff
-	if a.Digest == BindPatch(p, policy) && !stricter {
+	same := a.Digest == BindPatch(p, policy)
+	if same && !c.another(a) {
 		return nil
 	}
+	what := c.moved(a)
 	switch {
-	case a.Requester != p.Requester || a.Identity != p.Identity:
-		return moved(a, fmt.Sprintf("who asks: the approval is for %s", a.Requester))
-	case a.Tenant != p.Workspace.Tenant || a.Call.Workspace != p.Workspace.ID:
-		return moved(a, fmt.Sprintf("the workspace: the approval is for %s of tenant %s", a.Call.Workspace, a.Tenant))
-	case a.Call.Root != p.Workspace.Root:
-		return moved(a, "the workspace's root: it is another folder now")
+	case what != "":
 	case a.Call.Key != p.Request.Key:
-		return moved(a, fmt.Sprintf("the operation key: the approval is for %q", a.Call.Key))
+		what = fmt.Sprintf("the operation key: the approval is for %q", a.Call.Key)
 	case a.Spec != p.Request.Fingerprint():
-		return moved(a, fmt.Sprintf("what was sent: the approval is for request %.12s", a.Spec))
+		what = fmt.Sprintf("what was sent: the approval is for request %.12s", a.Spec)
 	case a.Call.Plan != p.Plan.Digest():
-		return moved(a, fmt.Sprintf("the files: the approval is for plan %.12s, and the patch would do something else now", a.Call.Plan))
+		what = fmt.Sprintf("the files: the approval is for plan %.12s, and the patch would do something else now", a.Call.Plan)
 	case a.Policy != policy:
-		return moved(a, fmt.Sprintf("the policy: the approval is under version %.12s", a.Policy))
-	case stricter:
-		return moved(a, "who must agree: an operator who did not ask")
+		what = fmt.Sprintf(movedPolicy, a.Policy)
+	case same:
+		what = movedAgree
+	default:
+		what = movedNothing
 	}
-	return moved(a, "the approval itself: its digest is not over what it says")
+	return moved(a, what)
 }

@@ -181,6 +181,11 @@ func unshown(s writ.RunSpec) (n int, first string) {
 // body writes a content in full, every line of it behind its number.
 func (w *page) body(title, content string) {
 	w.fold("\n--- ", title+": "+sizes(content))
+	w.numbered(content, Visible)
+}
+
+// numbered writes content, every line of it as show shows it, behind its number.
+func (w *page) numbered(content string, show func(line string) string) {
 	if content == "" {
 		return
 	}
@@ -188,7 +193,7 @@ func (w *page) body(title, content string) {
 	n := 0
 	for line := range strings.SplitSeq(whole, "\n") {
 		n++
-		w.fold(fmt.Sprintf("%6d | ", n), Visible(line))
+		w.fold(fmt.Sprintf("%6d | ", n), show(line))
 	}
 	if !ended {
 		w.b.WriteString("       ! no newline at the end\n")

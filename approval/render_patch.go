@@ -25,23 +25,11 @@ import (
 // the approval is pending: neither on votes nor on states. So its digest names what
 // was shown.
 func RenderPatch(a writ.Approval, req writ.PatchRequest, plan writ.PatchPlan) string {
-	var held writ.HeldCall
-	if a.Call != nil {
-		held = *a.Call
-	}
+	held := callOf(a)
 	w := &page{}
-	w.field("approval", string(a.ID))
-	w.field("replaces", string(a.Replaces))
-	w.field("tenant", string(a.Tenant))
-	w.field("identity", string(a.Identity))
-	w.field("requester", a.Requester.String())
-	w.field("workspace", string(held.Workspace))
-	w.field("root", held.Root)
-	w.field("key", held.Key)
-	w.hold(a)
+	w.aboutCall(a, held)
 
 	f := factsOf(req, plan)
-	w.b.WriteString("\n")
 	w.patchOverview(a, held, req, plan, f)
 	for i, c := range plan.Changes {
 		w.change(i, c, f.notes[c.Path])
@@ -67,15 +55,12 @@ func (w *page) patchOverview(a writ.Approval, held writ.HeldCall, req writ.Patch
 		w.field("expects", fmt.Sprintf("the requester named the versions of %d file(s)", len(req.Expected)))
 	}
 	if req.Fingerprint() != a.Spec || plan.Digest() != held.Plan {
-		w.caution("what is shown here is not what this approval is for: do not grant it")
+		w.caution(notOfThis)
 	}
 	for _, c := range f.cautions(plan) {
 		w.caution(c)
 	}
 }
-
-// caution writes text as it is: what came from outside must be visible in it.
-func (w *page) caution(text string) { w.fold(label("CAUTION"), text) }
 
 // deed says what kind of request it is.
 func deed(req writ.PatchRequest) string {
@@ -87,13 +72,6 @@ func deed(req writ.PatchRequest) string {
 		s = "check only, nothing is written; in earnest it " + s
 	}
 	return s
-}
-
-func deciders(mode writ.ApprovalMode) string {
-	if mode == writ.ApprovalsConfirm {
-		return string(mode) + ": whoever asked may grant it, too"
-	}
-	return string(mode)
 }
 
 // kinds counts changes by what they do. A move is two.

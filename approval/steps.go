@@ -10,19 +10,19 @@ import (
 // the approval stands when that is not where the step begins.
 
 // Queue moves a from granted to queued: its task waits to start, or somebody resumes
-// its patch.
+// its call.
 func Queue(a *writ.Approval) error {
 	return step(a, "queue approval", writ.ApprovalGranted, writ.ApprovalQueued)
 }
 
 // Resume moves a from queued to resuming: its task was claimed, or the intent of its
-// patch is recorded.
+// call is recorded.
 func Resume(a *writ.Approval) error {
 	return step(a, "resume approval", writ.ApprovalQueued, writ.ApprovalResuming)
 }
 
 // Consume moves a from resuming to consumed: its one run is recorded as started, or the
-// outcome of its patch is recorded.
+// outcome of its call is recorded.
 func Consume(a *writ.Approval) error {
 	return step(a, "use approval", writ.ApprovalResuming, writ.ApprovalConsumed)
 }
@@ -36,11 +36,11 @@ func Cancel(a *writ.Approval, now time.Time) error {
 	return nil
 }
 
-// Expire ends an a whose time is over: a pending one, and the granted one of a patch
-// that nobody resumed. Before that it is a Conflict too.
+// Expire ends an a whose time is over: a pending one, and the granted one of a call that
+// nobody resumed. Before that it is a Conflict too.
 func Expire(a *writ.Approval, now time.Time) error {
 	const op = "expire approval"
-	idle := a.State == writ.ApprovalGranted && a.Action == writ.ActionPatch
+	idle := a.State == writ.ApprovalGranted && a.Action != writ.ActionRun
 	if a.State != writ.ApprovalPending && !idle {
 		return conflict(op, "%s", History(*a))
 	}

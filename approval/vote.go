@@ -12,9 +12,10 @@ import (
 
 // Vote adds by's verdict to a. A denial ends it; the last of Need.Grants grants
 // makes it granted; a grant before that leaves it pending. shown is the digest of
-// what Render or RenderPatch says now, which a grant must name: an approver grants what
-// they read. A denial need not, nor need whoever confirms their own patch: the client
-// has asked its user in its own words. What they do name must be right.
+// what Render, RenderPatch, RenderCommand or RenderInput says now, which a grant must
+// name: an approver grants what they read. A denial need not, nor need whoever confirms
+// their own call: the client has asked its user in its own words. What they do name must
+// be right.
 //
 // Errors, none of which changes a:
 //   - Invalid: the verdict is neither grant nor deny, the reason is longer than
@@ -51,7 +52,7 @@ func Vote(a *writ.Approval, by writ.Principal, v writ.VoteRequest, shown writ.Di
 	if v.Verdict == writ.Grant {
 		unread := v.Shown == "" && confirms(*a, by)
 		if !unread && (v.Shown == "" || v.Shown != shown) {
-			return conflict(op, "what was shown is not what %s now: read approval %s again, and grant with the digest it shows", happens(*a), a.ID)
+			return conflict(op, "what was shown is not what %s now: read approval %s again, and grant with the digest it shows", wordsFor(a.Action).happens, a.ID)
 		}
 		if a.Need.Reason && strings.TrimSpace(v.Reason) == "" {
 			return invalid("a grant of approval %s needs a reason", a.ID)
@@ -115,25 +116,28 @@ func History(a writ.Approval) string {
 	case writ.ApprovalCancelled:
 		return fmt.Sprintf("approval %s was cancelled%s", a.ID, when)
 	case writ.ApprovalConsumed:
-		one := "run"
-		if a.Action == writ.ActionPatch {
-			one = "patch"
-		}
-		return fmt.Sprintf("approval %s was granted by %s%s and is used up: one grant is for one %s", a.ID, who, when, one)
+		return fmt.Sprintf("approval %s was granted by %s%s and is used up: one grant is for one %s", a.ID, who, when, wordsFor(a.Action).one)
 	case writ.ApprovalGranted:
-		if a.Action == writ.ActionPatch {
+		if a.Action != writ.ActionRun {
 			return fmt.Sprintf("approval %s was granted by %s%s and waits until it is resumed", a.ID, who, when)
 		}
 	}
 	return fmt.Sprintf("approval %s was granted by %s%s (%s)", a.ID, who, when, a.State)
 }
 
-// happens says what a grant of a lets happen.
-func happens(a writ.Approval) string {
-	if a.Action == writ.ActionPatch {
-		return "the patch would do"
+// words name what is held, and say what its grant lets happen.
+type words struct{ one, happens string }
+
+func wordsFor(action writ.Action) words {
+	switch action {
+	case writ.ActionPatch:
+		return words{"patch", "the patch would do"}
+	case writ.ActionExec:
+		return words{"command", "would be started"}
+	case writ.ActionInput:
+		return words{"input", "would be written"}
 	}
-	return "will run"
+	return words{"run", "will run"}
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
