@@ -60,9 +60,11 @@ func (l *auditListCmd) Run(ctx context.Context, c *cli, e env) error {
 	})
 }
 
-// whatOf is the task that an event is of, else the operation or the held patch.
+// whatOf is the task that an event is of, else the operation, the intent, the work or
+// what is held.
 func whatOf(ev writ.Event) string {
-	return cmp.Or(string(ev.Task), string(ev.Data.Operation), string(ev.Approval))
+	d := ev.Data
+	return cmp.Or(string(ev.Task), string(d.Operation), string(d.Intent), string(d.Work), string(ev.Approval))
 }
 
 // what is the point of an event in a few words.
@@ -80,6 +82,15 @@ func what(ev writ.Event) string {
 	}
 	if d.Workspace != "" {
 		add("%s", d.Workspace)
+	}
+	if d.Intent != "" && d.Work != "" {
+		add("%s", d.Work)
+	}
+	if state := cmp.Or(string(d.IntentState), string(d.WorkState)); state != "" {
+		add("-> %s", state)
+	}
+	if d.Text != "" {
+		add("%d bytes, sha256 %.12s", d.TextBytes, d.Text)
 	}
 	if d.Patch != "" {
 		add("-> %s", d.Patch)

@@ -42,6 +42,8 @@ type cli struct {
 	Approvals  approvalsCmd  `cmd:"" help:"List, show, grant, deny and resume held requests."`
 	Workspaces workspacesCmd `cmd:"" help:"List the folders that tools may work in."`
 	Operations operationsCmd `cmd:"" help:"List, show and undo what was done to workspaces."`
+	Works      worksCmd      `cmd:"" help:"List and show what agents work on in workspaces."`
+	Inbox      inboxCmd      `cmd:"" help:"Give an agent instructions while it works, and stop it."`
 	Audit      auditCmd      `cmd:"" help:"Read, verify, prove and export the audit log."`
 	Policy     policyCmd     `cmd:"" help:"Check, test and explain the policy."`
 	Keys       keysCmd       `cmd:"" help:"Create, list and revoke API keys."`
