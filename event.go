@@ -29,6 +29,10 @@ const (
 	EventWorkspaceRefused EventType = "workspace.refused" // a request was turned down: denied or malformed
 	EventPatchStarted     EventType = "patch.started"     // the decision and the intent: durable before any file changes
 	EventPatchFinished    EventType = "patch.finished"    // what the runner reported, or what a crash was settled to
+	EventProcessStarted   EventType = "process.started"   // the decision and the intent: durable before a command starts
+	EventProcessInput     EventType = "process.input"     // before it is written
+	EventProcessKilled    EventType = "process.killed"    // asked for, by whom
+	EventProcessFinished  EventType = "process.finished"  // how it ended, or that it was not started
 )
 
 // The events of works and their instructions, whose texts are never in them.
@@ -61,6 +65,7 @@ var EventTypes = []EventType{
 	EventTaskQueued, EventAgentStarted, EventToolInvoked, EventToolResult,
 	EventAgentFinished, EventTaskCancelled, EventBodiesDeleted,
 	EventWorkspaceRead, EventWorkspaceRefused, EventPatchStarted, EventPatchFinished,
+	EventProcessStarted, EventProcessInput, EventProcessKilled, EventProcessFinished,
 	EventWorkOpened, EventWorkFinished, EventWorkStopped,
 	EventIntentQueued, EventIntentClaimed, EventIntentCompleted, EventIntentCancelled,
 	EventAuthRefused, EventKeyCreated, EventKeyRevoked, EventOperatorAdded, EventOperatorDisabled,
@@ -133,6 +138,10 @@ type EventData struct {
 	IntentState IntentState `json:"intent_state,omitempty"`
 	Text        Digest      `json:"text,omitempty"` // of the intent
 	TextBytes   int64       `json:"text_bytes,omitempty"`
+	Process     ProcessID   `json:"process,omitempty"`
+	Program     string      `json:"program,omitempty"`  // Process.Program
+	Programs    []string    `json:"programs,omitempty"` // Process.Programs
+	Termination Termination `json:"termination,omitempty"`
 
 	Subject string `json:"subject,omitempty"` // of key and operator events: whose
 	Count   int64  `json:"count,omitempty"`

@@ -21,3 +21,17 @@ type OperationError struct {
 
 func (o *OperationError) Error() string { return o.Err.Error() }
 func (o *OperationError) Unwrap() error { return o.Err }
+
+// ToolCall is a call of a tool that can be held before it is made: one field is set.
+type ToolCall struct {
+	Patch   *PatchRequest
+	Command *CommandRequest
+}
+
+// Resumed is what a granted call came to: an operation, or the process that was started
+// or got its input.
+type Resumed struct {
+	Approval  Approval   `json:"approval"`
+	Operation *Operation `json:"operation,omitempty"`
+	Process   *Process   `json:"process,omitempty"`
+}

@@ -199,6 +199,7 @@ type Process struct {
 	By          Ref            `json:"by"`
 	Fingerprint Digest         `json:"fingerprint"`
 	Program     string         `json:"program"` // the first element of the command, without its folder
+	Programs    []string       `json:"programs,omitempty"` // that the command would run, as far as reading it tells
 	TTY         bool           `json:"tty,omitempty"`
 	Approval    ApprovalID     `json:"approval,omitempty"`
 	Dispatch    DispatchStatus `json:"dispatch_status,omitempty"` // empty before the runner answered
