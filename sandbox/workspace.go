@@ -27,8 +27,9 @@ const maxHeld = 20_000
 type Workspace struct {
 	// Root is the absolute path of a folder, without symlinks, as a box can have it:
 	// neither a folder in which the box has its own (/, /usr, /home/agent, /run/writ,
-	// ...) nor one over it, nor beneath /proc, /sys, /dev (but /dev/shm), /etc or
-	// /run/writ. Beneath /tmp and a home folder it may be, and nothing beside it is.
+	// ...) nor one over it, nor beneath /proc, /sys, /dev (but /dev/shm), /etc,
+	// /run/writ or /run/hidden. It may be beneath /tmp and a home folder, which the box
+	// then has without anything else of the host's.
 	Root     string
 	Writable bool
 	// Hidden paths can be neither read nor written, Protected ones not written, and
@@ -43,7 +44,7 @@ type Workspace struct {
 
 // ours are the folders that a box has of its own.
 var ours = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/dev/shm", "/proc", "/sys", "/etc", "/tmp", "/var/tmp", boxHome, "/run/writ",
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/dev/shm", "/proc", "/sys", "/etc", "/tmp", "/var/tmp", boxHome, "/run/writ", path.Dir(coverFile),
 }
 
 // Validate reports every fault of the workspace at once. It looks at no disk.
@@ -56,7 +57,7 @@ func (w Workspace) Validate() error {
 	case slices.ContainsFunc(ours, func(p string) bool { return within(p, w.Root) }):
 		fault("root %q is a folder in which every box has its own files: use a folder beneath it", w.Root)
 	case within(w.Root, "/dev") && !within(w.Root, "/dev/shm"),
-		slices.ContainsFunc([]string{"/proc", "/sys", "/etc", "/run/writ"}, func(p string) bool { return within(w.Root, p) }):
+		slices.ContainsFunc([]string{"/proc", "/sys", "/etc", "/run/writ", path.Dir(coverFile)}, func(p string) bool { return within(w.Root, p) }):
 		fault("root %q is in a folder of the system, where no box can work", w.Root)
 	}
 	if n := len(w.Hidden) + len(w.Protected); n > maxHeld {
