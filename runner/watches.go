@@ -99,12 +99,12 @@ func (s *watches) renew(root string) {
 // keep watches one root until it is released.
 func (s *watches) keep(r *rootWatch) {
 	w, err := watch.Open(r.ctx, r.root, watch.Options{})
+	if err != nil && r.ctx.Err() == nil {
+		s.log.Debug("workspace is not watched", "root", r.root, "err", err)
+	}
 	r.watcher = w
 	close(r.up)
 	if err != nil {
-		if r.ctx.Err() == nil {
-			s.log.Debug("workspace is not watched", "root", r.root, "err", err)
-		}
 		return
 	}
 	defer w.Close()
