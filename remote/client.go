@@ -27,18 +27,49 @@ const defaultCancelWait = 10 * time.Second
 // connects when it is first used, and again after the connection was lost.
 type Client struct {
 	conn       *grpc.ClientConn
-	cancelWait time.Duration // after that a cancelled run is given up
+	cancelWait time.Duration // after that a run or an order that was cancelled is given up
 }
 
-// Dial makes a client of the runner on a unix socket, which need not be there yet.
-// The caller must close it.
-func Dial(socket string) (*Client, error) {
+// Dial makes a client of a runner that somebody else has started, as "writ runner --socket
+// PATH" does, and returns when that has answered a Probe, be it with an error of its
+// sandbox. What such a runner does goes on when the client is closed or gone: the next
+// client finds its processes by their ids.
+//
+// The runner must be of this process's uid, which is checked at each connection, as the
+// runner checks it of its clients. An error is a *writ.Error of kind writ.Unavailable that
+// says what is wrong with the socket or the runner, also when it gives no answer until ctx
+// ends or 30 s have passed. Otherwise the caller must close the client.
+func Dial(ctx context.Context, socket string) (*Client, error) {
+	const op = "reach runner"
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	conn, err := dialOwn(ctx, socket)
+	if err != nil {
+		return nil, &writ.Error{Kind: writ.Unavailable, Op: op, Err: err, Msg: fmt.Sprintf("no runner can be reached at %s: %v; start one with writ runner --socket %s", socket, err, socket)}
+	}
+	_ = conn.Close()
+	c, err := dial(socket)
+	if err != nil {
+		return nil, err
+	}
+	_, lost, err := invoke[writ.Enforcement](ctx, c, methodProbe, &empty{}, grpc.WaitForReady(true))
+	if ctx.Err() != nil {
+		lost = ctx.Err()
+	}
+	if lost != nil {
+		return nil, errors.Join(&writ.Error{Kind: writ.Unavailable, Op: op, Err: errors.Join(lost, err), Msg: fmt.Sprintf("what serves %s does not answer as a runner", socket)}, c.Close())
+	}
+	return c, nil
+}
+
+// dial makes a client of the runner on a unix socket, which need not be there yet. The
+// caller must close it.
+func dial(socket string) (*Client, error) {
 	conn, err := grpc.NewClient("passthrough:///runner",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
+			return dialOwn(ctx, socket)
 		}),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // the socket's folder and peer credentials guard it
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // the socket's folder and peer credentials, of both ends, guard it
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodec(codec{}),
 			grpc.MaxCallRecvMsgSize(MaxMessage),

@@ -48,7 +48,7 @@ func TestClientConforms(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	c, err := Dial(filepath.Join(socketDir(t), "none"))
+	c, err := dial(filepath.Join(socketDir(t), "none"))
 	if err != nil {
 		t.Fatal(err)
 	}

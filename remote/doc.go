@@ -3,14 +3,17 @@
 //
 // It promises that a call means what it means on a runner in the same process,
 // with one answer more: when contact is lost after a run or a patch may have begun,
-// its outcome is writ.Interrupted, or writ.PatchUnknown. No call is ever repeated.
+// its outcome is writ.Interrupted, or writ.PatchUnknown, and when a process may have
+// been started, or typed at, the error has writ.ErrDispatchUnknown in its chain. No call
+// is ever repeated, and none waits for another.
 // It refuses to know what a run or a patch is made of; its messages carry the types
 // of package writ as they are.
 //
 // # The wire
 //
 // gRPC (HTTP/2) on a unix socket. The server accepts connections of one uid only,
-// by the socket's peer credentials, and closes any other before it reads a byte.
+// by the socket's peer credentials, and closes any other before it reads a byte. So
+// does a client with a server.
 // Messages are JSON, content type application/grpc+json, of at most MaxMessage
 // bytes. The service is writ.v1.Runner:
 //
@@ -28,6 +31,16 @@
 //	               "bound": writ.Digest, or none}                writ.PatchResult
 //	FilesRecover  {}                                             array of writ.Settlement
 //	FilesForget   {"operation_id": string}                       {}
+//
+//	ProcessStart       {"order": writ.ProcessOrder}                        {}
+//	ProcessInput       {"process_id": string, "data": base64}              {"taken": bytes}
+//	ProcessCloseInput  {"process_id": string}                              {}
+//	ProcessOutput      {"process_id": string, "query": writ.OutputQuery}   writ.ProcessOutput
+//	ProcessStatus      {"process_id": string}                              writ.ProcessStatus
+//	ProcessResize      {"process_id": string, "size": writ.TerminalSize}   {}
+//	ProcessTerminate   {"process_id": string, "kill": writ.Kill}           {}
+//	ProcessList        {}                                                  array of writ.ProcessStatus
+//	ProcessExits       {}                                                  stream of writ.ProcessStatus
 //
 // Run, from the gateway:
 //
@@ -55,4 +68,8 @@
 // Start runs "EXE runner --socket PATH ARGS...", which must call Main. The child
 // inherits nothing but a pipe as standard input, whose end of file tells it that
 // its parent is gone, and as standard error one more, for its log.
+//
+// Dial reaches a runner that somebody else has started, whose Main has no standard input
+// to watch: it serves any number of clients of its uid, one after the other or at once,
+// until a signal ends it.
 package remote

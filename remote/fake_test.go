@@ -49,6 +49,12 @@ func serve(t *testing.T, r Runner, uid uint32) (c *Client, stop func()) {
 // serveFiles is serve, with files.
 func serveFiles(t *testing.T, r Runner, files Files, uid uint32) (c *Client, stop func()) {
 	t.Helper()
+	return serveParts(t, Parts{Runner: r, Files: files}, uid)
+}
+
+// serveParts is serve, with all parts.
+func serveParts(t *testing.T, parts Parts, uid uint32) (c *Client, stop func()) {
+	t.Helper()
 	socket := filepath.Join(socketDir(t), "s")
 	ln, err := net.Listen("unix", socket)
 	if err != nil {
@@ -56,8 +62,8 @@ func serveFiles(t *testing.T, r Runner, files Files, uid uint32) (c *Client, sto
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, ln, r, files, uid) }()
-	c, err = Dial(socket)
+	go func() { served <- Serve(ctx, ln, parts, uid) }()
+	c, err = dial(socket)
 	if err != nil {
 		t.Fatal(err)
 	}

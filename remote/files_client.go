@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 	"unicode/utf8"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
 	"writ"
@@ -72,38 +69,12 @@ func (f *FilesClient) Patch(ctx context.Context, w writ.Workspace, id writ.Opera
 	if err := checkPatch(req); err != nil {
 		return writ.PatchResult{}, err
 	}
-	streamCtx, drop := context.WithCancel(context.WithoutCancel(ctx))
-	defer drop()
-	stop := context.AfterFunc(ctx, drop) // until the order is sent
-	// A call of one message each way, in its parts: only so can be told whether the order
-	// was sent.
-	stream, err := f.c.conn.NewStream(streamCtx, &grpc.StreamDesc{}, "/"+service+"/"+methodFilesPatch)
-	if !stop() {
-		return writ.PatchResult{}, fmt.Errorf("call %s of the runner: %w", methodFilesPatch, ctx.Err())
-	}
-	if err != nil {
-		return writ.PatchResult{}, unanswered(op, err)
-	}
-	if err := stream.SendMsg(&patchOrder{w, id, req, bound}); err != nil && !errors.Is(err, io.EOF) {
-		// io.EOF: the stream is over, and receiving says why.
-		return unknownPatch(err), nil
-	}
-	late := context.AfterFunc(ctx, func() {
-		select {
-		case <-streamCtx.Done():
-		case <-time.After(f.c.cancelWait):
-			drop()
-		}
-	})
-	defer late()
-	var result writ.PatchResult
-	err = stream.RecvMsg(&result)
+	result, _, lost, err := once[writ.PatchResult](ctx, f.c, op, methodFilesPatch, &patchOrder{w, id, req, bound})
 	switch {
+	case lost != nil:
+		return unknownPatch(lost), nil
 	case err != nil:
-		if given := fromStatus(op, err, stream.Trailer()); given != nil {
-			return writ.PatchResult{}, given
-		}
-		return unknownPatch(err), nil
+		return writ.PatchResult{}, err
 	case !slices.Contains(patchStatuses, result.Status):
 		return unknownPatch(errors.New("it sent a message that is none of the protocol")), nil
 	}
@@ -133,7 +104,7 @@ func filesCall[T any](ctx context.Context, c *Client, method string, req any) (T
 
 // unanswered is unreachable, for file tools.
 func unanswered(op string, err error) error {
-	return &writ.Error{Kind: writ.Unavailable, Code: "TIMEOUT", Op: op, Msg: "the runner cannot be reached, so nothing was done; try again later", Err: err}
+	return &writ.Error{Kind: writ.Unavailable, Code: codeTimeout, Op: op, Msg: "the runner cannot be reached, so nothing was done; try again later", Err: err}
 }
 
 // maxPatchText bounds the text of a patch's request: JSON may write a byte as six.

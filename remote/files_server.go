@@ -8,12 +8,6 @@ import (
 	"writ"
 )
 
-// served is what a server serves.
-type served struct {
-	Runner
-	files Files
-}
-
 // noFiles are the files of a runner that has no workspaces.
 type noFiles struct{}
 

@@ -138,7 +138,7 @@ func TestARunnerWithoutStateServesNoFiles(t *testing.T) {
 
 // Spec/02 §12: what was not sent did not happen.
 func TestFilesOfNobodyAreUnavailable(t *testing.T) {
-	c, err := Dial(filepath.Join(socketDir(t), "nobody"))
+	c, err := dial(filepath.Join(socketDir(t), "nobody"))
 	if err != nil {
 		t.Fatal(err)
 	}

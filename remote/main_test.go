@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -66,18 +67,19 @@ func runnerProcess(args []string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(Main(ctx, *socket, os.Stdin, idle{}, files), files.Close())
+		return errors.Join(Main(ctx, *socket, os.Stdin, idle{}, files, nil), files.Close())
 	}
 	p, err := sandbox.New(sandbox.Options{Bwrap: *bwrap})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "runner is up")
-	err = Main(ctx, *socket, os.Stdin, runner.New(p, runner.Options{Slots: 4}), nil)
-	if err := p.Close(); err != nil {
-		return err
+	var stdin io.Reader = os.Stdin
+	if *mode == "apart" {
+		stdin = nil
 	}
-	return err
+	err = Main(ctx, *socket, stdin, runner.New(p, runner.Options{Slots: 4}), nil, runner.NewProcesses(p, runner.ProcessesOptions{}))
+	return errors.Join(err, p.Close())
 }
 
 // idle is a runner that runs nothing.

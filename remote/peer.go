@@ -1,7 +1,10 @@
 package remote
 
 import (
+	"context"
+	"errors"
 	"net"
+	"os"
 	"syscall"
 
 	"writ/auth"
@@ -27,7 +30,22 @@ func (l ownListener) Accept() (net.Conn, error) {
 	}
 }
 
-// isOf reports whether a process of uid connected conn.
+// dialOwn connects a unix socket that a process of our own uid listens on. Anybody else
+// who does would be given what is meant for the runner.
+func dialOwn(ctx context.Context, socket string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	if !isOf(conn, uint32(os.Getuid())) {
+		_ = conn.Close()
+		return nil, errors.New("it is served by another user")
+	}
+	return conn, nil
+}
+
+// isOf reports whether a process of uid is the other end of conn.
 func isOf(conn net.Conn, uid uint32) bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {

@@ -80,7 +80,7 @@ func Start(ctx context.Context, exe, dir string, args []string, log io.Writer) (
 		return nil, fmt.Errorf("start runner: %w", err)
 	}
 	p.stdin = stdin
-	client, err := Dial(p.socket)
+	client, err := dial(p.socket)
 	if err != nil {
 		return nil, errors.Join(err, stdin.Close())
 	}

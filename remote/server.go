@@ -17,14 +17,36 @@ import (
 // drainWait is how long calls under way may take to end once a server stops.
 const drainWait = 2 * time.Second
 
-// Serve answers calls to r and to f on ln, a unix listener, from processes of uid. It
-// owns ln. A nil f refuses every call to files. When ctx ends it takes no more calls, gives those under way two seconds to
-// end, cancels the rest, waits for all of them and returns nil; any other return
-// is an error.
-func Serve(ctx context.Context, ln net.Listener, r Runner, f Files, uid uint32) error {
-	if f == nil {
-		f = noFiles{}
+// Parts are what a server serves. Calls to those that are nil are refused; there must be
+// a Runner.
+type Parts struct {
+	Runner    Runner
+	Files     Files
+	Processes Processes
+}
+
+// served are parts of which none is nil.
+type served struct {
+	Runner
+	files     Files
+	processes Processes
+}
+
+func (p Parts) filled() served {
+	s := served{p.Runner, p.Files, p.Processes}
+	if s.files == nil {
+		s.files = noFiles{}
 	}
+	if s.processes == nil {
+		s.processes = noProcesses{}
+	}
+	return s
+}
+
+// Serve answers calls to parts on ln, a unix listener, from processes of uid. It owns ln.
+// When ctx ends it takes no more calls, gives those under way two seconds to end, cancels
+// the rest, waits for all of them and returns nil; any other return is an error.
+func Serve(ctx context.Context, ln net.Listener, parts Parts, uid uint32) error {
 	srv := grpc.NewServer(
 		grpc.ForceServerCodec(codec{}),
 		grpc.MaxRecvMsgSize(MaxMessage),
@@ -33,7 +55,7 @@ func Serve(ctx context.Context, ln net.Listener, r Runner, f Files, uid uint32) 
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
 	)
-	srv.RegisterService(description(), served{r, f})
+	srv.RegisterService(description(), parts.filled())
 
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(ownListener{ln, uid}) }() // ends with Stop
@@ -67,9 +89,10 @@ func description() *grpc.ServiceDesc {
 			{MethodName: methodLanguages, Handler: unary(func(s served, ctx context.Context, _ *empty) ([]writ.LanguageStatus, error) {
 				return s.Languages(ctx)
 			})},
-		}, fileMethods()...),
+		}, append(fileMethods(), processMethods()...)...),
 		Streams: []grpc.StreamDesc{
 			{StreamName: methodRun, Handler: serveRun, ServerStreams: true, ClientStreams: true},
+			{StreamName: methodProcessExits, Handler: serveExits, ServerStreams: true},
 		},
 	}
 }

@@ -188,7 +188,7 @@ func TestTransportErrorIsNoAnswer(t *testing.T) {
 			Streams: []grpc.StreamDesc{{StreamName: methodRun, Handler: tt.stream, ServerStreams: true, ClientStreams: true}}}, nil)
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(ln) }()
-		c, err := Dial(socket)
+		c, err := dial(socket)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,5 +61,9 @@ func (r *runnerCmd) Run(ctx context.Context, e env) (failed error) {
 	run := runner.New(provider, runner.Options{
 		Slots: r.Slots, Queue: r.Queue, QueueWait: r.QueueWait, Warm: r.Warm, Limits: limits, Log: log,
 	})
-	return remote.Main(ctx, r.Socket, os.Stdin, run, files)
+	var processes remote.LocalProcesses
+	if r.State != "" {
+		processes = runner.NewProcesses(provider, runner.ProcessesOptions{Log: log})
+	}
+	return remote.Main(ctx, r.Socket, os.Stdin, run, files, processes)
 }
