@@ -24,6 +24,7 @@ type fake struct {
 	made     []sandbox.Template // guarded by mu
 	started  []sandbox.Command  // guarded by mu
 	open     int                // guarded by mu; boxes that were not closed
+	unheld   [][]string         // guarded by mu; of the next boxes
 }
 
 func (p *fake) Probe(context.Context) (writ.Enforcement, error) {
@@ -43,7 +44,11 @@ func (p *fake) Prepare(ctx context.Context, t sandbox.Template) (sandbox.Box, er
 	}
 	p.made = append(p.made, t)
 	p.open++
-	return &fakeBox{p: p}, nil
+	b := &fakeBox{p: p}
+	if len(p.unheld) > 0 {
+		b.unheld, p.unheld = p.unheld[0], p.unheld[1:]
+	}
+	return b, nil
 }
 
 func (p *fake) fail(prep, start error) {
@@ -62,6 +67,7 @@ type fakeBox struct {
 	sandbox.Run // nil: nobody types, resizes or signals here
 
 	p      *fake
+	unheld []string
 	ran    bool
 	closed bool
 	res    chan writ.Result
@@ -87,7 +93,7 @@ func (b *fakeBox) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Run, 
 
 func (b *fakeBox) Wait() writ.Result { return <-b.res }
 
-func (b *fakeBox) Unheld() []string { return nil }
+func (b *fakeBox) Unheld() []string { return b.unheld }
 
 func (b *fakeBox) Close() error {
 	b.p.mu.Lock()
