@@ -94,7 +94,7 @@ func wantKind(t *testing.T, err error, kind writ.Kind) {
 	}
 }
 
-func TestScenario_InputStaysOpenUntilItIsClosed(t *testing.T) {
+func TestScenario85_InputStaysOpenUntilItIsClosed(t *testing.T) {
 	b := newProvider(t, Options{})
 	cmd := program("cat") // EX: a bare name, looked for in PATH
 	cmd.Input = true
@@ -156,7 +156,7 @@ func TestEX11_WithoutOpenInputThereIsNone(t *testing.T) {
 }
 
 // Every way to end, told apart (spec/02 §7.2).
-func TestScenario_HowAProgramEndedIsTold(t *testing.T) {
+func TestScenario98_HowAProgramEndedIsTold(t *testing.T) {
 	b := newProvider(t, Options{})
 	w := newWorkspace(t, nil)
 	for _, terminal := range []*Size{nil, {24, 80}} {
@@ -397,4 +397,26 @@ except BlockingIOError:
 	}
 	limits.CPUMS = 500
 	wantOutcome(t, try("while :; do :; done"), writ.TimedOut)
+}
+
+// Scenario 104: a program has its own three descriptors, and none of the server's, the
+// workspace's, or another program's.
+func TestScenario104_NoForeignDescriptors(t *testing.T) {
+	b := newProvider(t, Options{})
+	w := newWorkspace(t, map[string]string{"a": ""})
+	w.Hidden = []string{"a"}
+	other := shell("echo up; read x")
+	other.Input = true
+	begin(t, b, w, other).sees("up")
+	for _, terminal := range []*Size{nil, {24, 80}} {
+		cmd := shell("cd /proc/self/fd; echo [0-9]*") // the shell's own, as echo is built in
+		cmd.Input, cmd.Terminal = terminal == nil, terminal
+		l := begin(t, b, w, cmd)
+		wantExit(t, l.Wait(), 0)
+		// 3 is the folder that the shell has open to list it, 255 its own terminal.
+		got := strings.Join(slices.DeleteFunc(strings.Fields(l.out.String()), func(fd string) bool { return fd == "3" || fd == "255" }), " ")
+		if got != "0 1 2" {
+			t.Errorf("descriptors %q", l.out)
+		}
+	}
 }

@@ -17,7 +17,7 @@ func inTerminal(script string) Command {
 }
 
 // EX-16: the size is there from the start and follows, and the program hears of it.
-func TestEX16_SizeAndResize(t *testing.T) {
+func TestScenario92_93_EX16_SizeAndResize(t *testing.T) {
 	l := begin(t, newProvider(t, Options{}), newWorkspace(t, nil), inTerminal(`stty size; trap "stty size" WINCH; echo up; while read -t 20 x; do :; done; echo end`))
 	l.sees("30 100")
 	l.sees("up")
@@ -60,7 +60,7 @@ func TestEX14_LastOutputOfATerminal(t *testing.T) {
 }
 
 // A terminal is one: named, controlling, with job control and an interrupt character.
-func TestTerminalIsReal(t *testing.T) {
+func TestScenario91_147_TerminalIsReal(t *testing.T) {
 	b := newProvider(t, Options{})
 	w := newWorkspace(t, nil)
 	l := begin(t, b, w, inTerminal(`tty; test -c "$(tty)" && stat -c %u "$(tty)"; for i in 0 1 2; do test -t $i || echo "no $i"; done
