@@ -55,7 +55,19 @@ func serveFiles(t *testing.T, r Runner, files Files, uid uint32) (c *Client, sto
 // serveParts is serve, with all parts.
 func serveParts(t *testing.T, parts Parts, uid uint32) (c *Client, stop func()) {
 	t.Helper()
-	socket := filepath.Join(socketDir(t), "s")
+	socket, stop := listenParts(t, parts, uid)
+	c, err := dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // a test may have closed it
+	return c, stop
+}
+
+// listenParts serves parts to uid on a new socket until stop is called, or t ends.
+func listenParts(t *testing.T, parts Parts, uid uint32) (socket string, stop func()) {
+	t.Helper()
+	socket = filepath.Join(socketDir(t), "s")
 	ln, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -63,10 +75,6 @@ func serveParts(t *testing.T, parts Parts, uid uint32) (c *Client, stop func()) 
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- Serve(ctx, ln, parts, uid) }()
-	c, err = dial(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ended := false
 	stop = func() {
 		if ended {
@@ -78,11 +86,8 @@ func serveParts(t *testing.T, parts Parts, uid uint32) (c *Client, stop func()) 
 			t.Errorf("Serve: %v", err)
 		}
 	}
-	t.Cleanup(func() {
-		_ = c.Close() // a test may have closed it
-		stop()
-	})
-	return c, stop
+	t.Cleanup(stop)
+	return socket, stop
 }
 
 func ownUID() uint32 { return uint32(os.Getuid()) }

@@ -110,8 +110,8 @@ func inTerminal(o writ.ProcessOrder) writ.ProcessOrder {
 
 // Begun is a process that was started.
 type Begun struct {
-	t  testing.TB
-	m  AnyProcesses
+	T  testing.TB
+	M  AnyProcesses
 	ID writ.ProcessID
 }
 
@@ -127,46 +127,46 @@ func Begin(t testing.TB, m AnyProcesses, o writ.ProcessOrder) Begun {
 
 // Text is everything that is kept of the process's output.
 func (b Begun) Text() string {
-	b.t.Helper()
-	out, err := b.m.Output(b.t.Context(), b.ID, writ.OutputQuery{})
+	b.T.Helper()
+	out, err := b.M.Output(b.T.Context(), b.ID, writ.OutputQuery{})
 	if err != nil {
-		b.t.Fatalf("read: %v", err)
+		b.T.Fatalf("read: %v", err)
 	}
 	return string(out.Chunk)
 }
 
 // Sees waits until want is in the output.
 func (b Begun) Sees(want string) {
-	b.t.Helper()
-	Eventually(b.t, fmt.Sprintf("the process writes %q", want), func() bool { return strings.Contains(b.Text(), want) },
+	b.T.Helper()
+	Eventually(b.T, fmt.Sprintf("the process writes %q", want), func() bool { return strings.Contains(b.Text(), want) },
 		func() string { return fmt.Sprintf("it wrote %q", b.Text()) })
 }
 
 // Types gives text to the process.
 func (b Begun) Types(text string) {
-	b.t.Helper()
-	if n, err := b.m.Input(b.t.Context(), b.ID, []byte(text)); n != len(text) || err != nil {
-		b.t.Fatalf("typing %q: %d, %v", text, n, err)
+	b.T.Helper()
+	if n, err := b.M.Input(b.T.Context(), b.ID, []byte(text)); n != len(text) || err != nil {
+		b.T.Fatalf("typing %q: %d, %v", text, n, err)
 	}
 }
 
 // Status is where the process stands.
 func (b Begun) Status() writ.ProcessStatus {
-	b.t.Helper()
-	s, err := b.m.Status(b.t.Context(), b.ID)
+	b.T.Helper()
+	s, err := b.M.Status(b.T.Context(), b.ID)
 	if err != nil {
-		b.t.Fatalf("status: %v", err)
+		b.T.Fatalf("status: %v", err)
 	}
 	return s
 }
 
 // Ends waits until the process has ended.
 func (b Begun) Ends() writ.ProcessStatus {
-	b.t.Helper()
+	b.T.Helper()
 	var s writ.ProcessStatus
-	Eventually(b.t, "the process ends", func() bool { s = b.Status(); return s.State == writ.ProcessExited },
+	Eventually(b.T, "the process ends", func() bool { s = b.Status(); return s.State == writ.ProcessExited },
 		func() string { return fmt.Sprintf("it is %+v, and wrote %q", s, b.Text()) })
-	checkStatus(b.t, s)
+	checkStatus(b.T, s)
 	return s
 }
 
@@ -182,10 +182,10 @@ func checkStatus(t testing.TB, s writ.ProcessStatus) {
 
 // ExitsWith waits until the process has ended with a code, and gives what it wrote.
 func (b Begun) ExitsWith(code int) string {
-	b.t.Helper()
+	b.T.Helper()
 	s := b.Ends()
 	if s.ExitCode == nil || *s.ExitCode != code {
-		b.t.Errorf("it ended as %+v, want exit code %d; it wrote %q", s, code, b.Text())
+		b.T.Errorf("it ended as %+v, want exit code %d; it wrote %q", s, code, b.Text())
 	}
 	return b.Text()
 }
