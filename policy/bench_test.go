@@ -34,3 +34,20 @@ func BenchmarkCompile(b *testing.B) {
 		}
 	}
 }
+
+// The most commands that a line is read as, each with the whole line's facts.
+func BenchmarkDecideCommand(b *testing.B) {
+	set := compile(b, defaultRules)
+	for _, n := range []int{1, 10, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var text strings.Builder
+			for i := range n {
+				fmt.Fprintf(&text, "program%d x; ", i)
+			}
+			for b.Loop() {
+				r, commands := executing("bash", "-c", text.String())
+				set.DecideCommand(r, commands)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ func TestDefaultPolicyPassesItsExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(results) < 4 {
+	if len(results) < 8 {
 		t.Errorf("only %d examples", len(results))
 	}
 	for _, r := range results {
@@ -23,6 +24,32 @@ func TestDefaultPolicyPassesItsExamples(t *testing.T) {
 	}
 	if d := s.Decide(Request{}); d.Effect != writ.Deny {
 		t.Errorf("nobody may %s nothing", d.Effect)
+	}
+}
+
+// The rules that the default policy shows in comments are ones that load and do what
+// their names say.
+func TestDefaultPolicyShowsRulesThatWork(t *testing.T) {
+	_, shown, _ := strings.Cut(defaultRules, "// Rules of your own")
+	var src strings.Builder
+	for line := range strings.Lines(shown) {
+		if rule, ok := strings.CutPrefix(line, "//   "); ok {
+			src.WriteString(rule)
+		}
+	}
+	s := mustCompile(t, append(Default(), File{"20-own.cedar", []byte(src.String())}))
+	const example = "- {name: x, identity: {id: a, scopes: [exec]}, exec: {command: [bash, -c, %q]}, want: %s, rules: [%s]}\n"
+	results, err := s.Check([]File{{"own.test.yaml", []byte(fmt.Sprintf(strings.Repeat(example, 6),
+		"ls; env /usr/bin/sudo ls", "deny", "no-sudo", "git push origin", "hold", "hold-push", "git $x", "hold", "hold-push",
+		"git log", "allow", "allow-workspace-tools", "echo x > .env", "deny", "no-writes-to-env-files", "cat .env", "allow", "allow-workspace-tools") +
+		"- {name: x, identity: {id: a, scopes: [exec]}, input: {program: bash}, want: hold, rules: [hold-typing-into-shells]}\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if !r.OK {
+			t.Errorf("example %d: %s", i+1, r.Fault)
+		}
 	}
 }
 
@@ -82,7 +109,7 @@ func TestCheckRefusesBrokenExamples(t *testing.T) {
 		"- {name: x, identity: {id: a}, run: {language: a, scope: a}, want: deny, now: noon}":               `now is "noon"`,
 		"- {name: x, identity: {id: a}, requester: {kind: user}, run: {language: a, scope: a}, want: deny}": "requester.id is missing",
 		"- {name: x, identity: {id: a}, run: {language: a, scope: a, limits: {wall: 1}}, want: deny}":       `unknown field "wall"`,
-		strings.Repeat("#", MaxFileBytes+1): "the most is",
+		strings.Repeat("#", MaxFileBytes+1):                                                                 "the most is",
 	} {
 		_, err := s.Check([]File{{"e.test.yaml", []byte(src)}})
 		if err == nil || writ.KindOf(err) != writ.Invalid || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "e.test.yaml: ") {

@@ -30,6 +30,7 @@ type rule struct {
 	policy *cedar.Policy
 	why    string    // of @hold or @reason
 	need   writ.Need // when it holds
+	opaque bool      // it speaks of what cannot be known of a command
 }
 
 // Version is a digest over the names and contents of all files of the set.
@@ -189,6 +190,7 @@ func (c *compiler) statement(file string, st statement) {
 	}
 	p := policies[0]
 	r := c.annotations(file, p, st)
+	r.opaque = speaksOfOpaque((*ast.Policy)(p.AST()))
 	c.check((*ast.Policy)(p.AST()), st, fault)
 	c.rules = append(c.rules, r)
 }

@@ -18,6 +18,9 @@ import (
 //   - Hold: a permit with @hold matched. Rules has all such, Reason their reasons,
 //     and Need is the strictest union of what they ask for.
 //   - Allow: permits matched, none of them holds. Rules has all of them.
+//   - Hold without Rules, for one grant: permits matched a command of which it cannot be
+//     known what it runs (r.Command.Opaque), and none of them names context.opaque or
+//     context.opaque_why; or r.Command.Unreadable is set, whatever they name.
 //
 // Decide does not look at whether the principal has r.Scope.
 func (s *Set) Decide(r Request) writ.Decision {
@@ -63,6 +66,10 @@ func (s *Set) decide(q question) writ.Decision {
 		d.Rules = places(holds, writ.Hold)
 		d.Need, d.Reason = strictest(holds)
 	case len(permits) > 0:
+		if held := holdUnknown(q.command, permits); held != nil {
+			held.Policy = s.version
+			return *held
+		}
 		d.Effect = writ.Allow
 		d.Rules = places(permits, writ.Allow)
 		var names []string

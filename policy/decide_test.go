@@ -20,8 +20,8 @@ func TestDecide(t *testing.T) {
 	}{
 		{"no rule matches", holdShell, python(), writ.Deny, nil, "no rule allows it"},
 		{"allow", permitAll, python(), writ.Allow, []string{"all"}, "allowed by rule all (a.cedar:1)"},
-		{"hold beats allow", permitAll + holdShell, shell(), writ.Hold, []string{"hold"}, "look"},
-		{"deny beats hold", permitAll + holdShell + denyAcme, shell(), writ.Deny, []string{"deny"}, "rule deny (a.cedar:1) forbids it: not here"},
+		{"hold beats allow", permitAll + holdShell, bash(), writ.Hold, []string{"hold"}, "look"},
+		{"deny beats hold", permitAll + holdShell + denyAcme, bash(), writ.Deny, []string{"deny"}, "rule deny (a.cedar:1) forbids it: not here"},
 		{"deny beats allow whatever the order", denyAcme + permitAll, python(), writ.Deny, []string{"deny"}, "not here"},
 		{"forbid of another tenant", permitAll + strings.Replace(denyAcme, "acme", "other", 1), python(), writ.Allow, []string{"all"}, ""},
 		{"role", `@id("r") permit (principal in Role::"dev", action, resource);`, python(), writ.Allow, []string{"r"}, ""},

@@ -22,8 +22,10 @@ type Example struct {
 	Identity  ExamplePerson  `yaml:"identity"`
 	Requester *ExamplePerson `yaml:"requester"` // the identity itself when not given
 	Role      string         `yaml:"role"`
-	Now       string         `yaml:"now"` // RFC 3339; 2026-01-01T12:00:00Z when not given
-	Run       ExampleRun     `yaml:"run"`
+	Now       string         `yaml:"now"`   // RFC 3339; 2026-01-01T12:00:00Z when not given
+	Run       *ExampleRun    `yaml:"run"`   // this,
+	Exec      *ExampleExec   `yaml:"exec"`  // or this,
+	Input     *ExampleInput  `yaml:"input"` // or this
 	Want      writ.Effect    `yaml:"want"`
 	Rules     []string       `yaml:"rules"` // ids that must have decided, no more and no fewer; not looked at when not given
 }
@@ -51,6 +53,29 @@ type ExampleRun struct {
 	Limits     writ.Limits   `yaml:"limits"`
 }
 
+// ExampleWorkspace is what an example needs of a workspace.
+type ExampleWorkspace struct {
+	ID        writ.WorkspaceID  `yaml:"id"`        // "default" when not given
+	Tenant    writ.Tenant       `yaml:"tenant"`    // that of the identity when not given
+	Profile   writ.Profile      `yaml:"profile"`   // writ.WorkspaceWrite when not given
+	Approvals writ.ApprovalMode `yaml:"approvals"` // writ.ApprovalsOff when not given
+}
+
+// ExampleExec is a command in an example: the argv as a tool gets it.
+type ExampleExec struct {
+	Workspace ExampleWorkspace `yaml:"workspace"`
+	Command   []string         `yaml:"command"`
+	TTY       bool             `yaml:"tty"`
+}
+
+// ExampleInput is a write to a process in an example.
+type ExampleInput struct {
+	Workspace ExampleWorkspace `yaml:"workspace"`
+	Program   string           `yaml:"program"` // that runs
+	TTY       bool             `yaml:"tty"`
+	Bytes     int64            `yaml:"bytes"`
+}
+
 // ExampleResult is how one example came out.
 type ExampleResult struct {
 	File  string        `json:"file"`
@@ -64,7 +89,7 @@ type ExampleResult struct {
 // Check decides every example of files, YAML or JSON, and compares. The results
 // are in the order of the files. A file that cannot be read as examples is an
 // error of kind Invalid with its place; an answer that differs is a result that is
-// not OK. An example whose identity lacks the scope of its run is not OK unless it
+// not OK. An example whose identity lacks the scope that it needs is not OK unless it
 // wants a deny, since such a request never gets as far as policy.
 func (s *Set) Check(files []File) ([]ExampleResult, error) {
 	var results []ExampleResult
@@ -133,16 +158,12 @@ func (e Example) request() (Request, error) {
 	}
 	need("name", e.Name)
 	need("identity.id", e.Identity.ID)
-	need("run.language", string(e.Run.Language))
-	need("run.scope", string(e.Run.Scope))
 	if !slices.Contains([]writ.Effect{writ.Allow, writ.Hold, writ.Deny}, e.Want) {
 		errs = append(errs, fmt.Errorf("want is %q: it must be allow, hold or deny", e.Want))
 	}
 	r := Request{
 		Principal: e.Identity.principal(),
-		Action:    writ.ActionRun,
 		Role:      e.Role,
-		Scope:     e.Run.Scope,
 		Now:       time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
 	}
 	r.Requester = r.Principal
@@ -162,17 +183,60 @@ func (e Example) request() (Request, error) {
 		}
 		r.Now = now
 	}
-	r.Run = RunFacts{
-		Language: e.Run.Language, CodeDigest: writ.DigestOf([]byte(e.Run.Code)),
-		CodeBytes: cmp.Or(e.Run.CodeBytes, int64(len(e.Run.Code))), StdinBytes: e.Run.StdinBytes,
-		Args: e.Run.Args, Env: e.Run.Env, Inputs: e.Run.Inputs, InputBytes: e.Run.InputBytes,
+	switch {
+	case e.Run != nil && e.Exec == nil && e.Input == nil:
+		need("run.language", string(e.Run.Language))
+		need("run.scope", string(e.Run.Scope))
+		e.Run.ask(&r)
+	case e.Exec != nil && e.Run == nil && e.Input == nil:
+		if err := e.Exec.command().Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("exec: %w", err))
+		}
+		r.Action, r.Scope, r.Workspace = writ.ActionExec, writ.ScopeExec, e.Exec.Workspace.facts(r.Principal)
+	case e.Input != nil && e.Run == nil && e.Exec == nil:
+		need("input.program", e.Input.Program)
+		r.Action, r.Scope, r.Workspace = writ.ActionInput, writ.ScopeExec, e.Input.Workspace.facts(r.Principal)
+		r.Command.Program, r.Line.TTY, r.InputBytes = e.Input.Program, e.Input.TTY, e.Input.Bytes
+	default:
+		errs = append(errs, errors.New("want one of run, exec and input"))
 	}
-	r.Run.Limits, _ = e.Run.Limits.Within(writ.DefaultLimits, writ.MaxLimits)
 	return r, errors.Join(errs...)
 }
 
+// ask makes r the question about the run.
+func (x ExampleRun) ask(r *Request) {
+	r.Action, r.Scope = writ.ActionRun, x.Scope
+	r.Run = RunFacts{
+		Language: x.Language, CodeDigest: writ.DigestOf([]byte(x.Code)),
+		CodeBytes: cmp.Or(x.CodeBytes, int64(len(x.Code))), StdinBytes: x.StdinBytes,
+		Args: x.Args, Env: x.Env, Inputs: x.Inputs, InputBytes: x.InputBytes,
+	}
+	r.Run.Limits, _ = x.Limits.Within(writ.DefaultLimits, writ.MaxLimits)
+}
+
+func (w ExampleWorkspace) facts(p writ.Principal) WorkspaceFacts {
+	return WorkspaceFacts{Workspace: writ.Workspace{
+		ID: cmp.Or(w.ID, "default"), Tenant: cmp.Or(w.Tenant, p.Tenant),
+		Profile: cmp.Or(w.Profile, writ.WorkspaceWrite), Approvals: cmp.Or(w.Approvals, writ.ApprovalsOff),
+	}}
+}
+
+func (x ExampleExec) command() writ.CommandRequest {
+	return writ.CommandRequest{Workspace: cmp.Or(x.Workspace.ID, "default"), Command: x.Command, TTY: x.TTY}
+}
+
+// decideExample answers r, the question of e.
+func (s *Set) decideExample(e Example, r Request) writ.Decision {
+	if e.Exec == nil {
+		return s.Decide(r)
+	}
+	line, commands := CommandFactsOf(e.Exec.command())
+	r.Line = line
+	return s.DecideCommand(r, commands)
+}
+
 func (s *Set) compare(file string, e Example, r Request) ExampleResult {
-	res := ExampleResult{File: file, Name: e.Name, Want: e.Want, Got: s.Decide(r)}
+	res := ExampleResult{File: file, Name: e.Name, Want: e.Want, Got: s.decideExample(e, r)}
 	var ids []string
 	for _, rule := range res.Got.Rules {
 		ids = append(ids, rule.ID)

@@ -47,7 +47,7 @@ func (s *Set) Explain(r Request) Explanation {
 		switch {
 		case len(diag.Reasons) > 0:
 			x.Matched = append(x.Matched, rule.Rule)
-		case len(diag.Errors) == 0 && rule.changes(x.Decision):
+		case len(diag.Errors) == 0 && rule.changes(x.Decision, q.command):
 			failed := q.failed((*ast.Policy)(rule.policy.AST()))
 			if x.Nearest == nil || len(failed) < len(x.Nearest.Failed) {
 				x.Nearest = &Near{Rule: rule.Rule, Failed: failed}
@@ -57,13 +57,15 @@ func (s *Set) Explain(r Request) Explanation {
 	return x
 }
 
-// changes reports whether d would have another effect if r matched too.
-func (r *rule) changes(d writ.Decision) bool {
+// changes reports whether d, about that command, would have another effect if r
+// matched too.
+func (r *rule) changes(d writ.Decision, c CommandFacts) bool {
 	switch d.Effect {
 	case writ.Allow:
 		return r.Effect != writ.Allow
 	case writ.Hold:
-		return r.Effect == writ.Deny
+		unheld := len(d.Rules) == 0 && r.opaque && r.Effect == writ.Allow && !c.Unreadable
+		return r.Effect == writ.Deny || unheld
 	}
 	return len(d.Rules) == 0 && r.Effect != writ.Deny // denied for want of a rule
 }

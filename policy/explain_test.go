@@ -37,8 +37,8 @@ when { context.code_bytes < 1 && context.code_bytes < 2 && context.code_bytes < 
 			python(), []string{"all"}, "hold", []string{`resource in Scope::"shell" (it is Language::"python")`}},
 		{"held: only a forbid", permitAll + holdShell + `@id("no") forbid (principal, action, resource == Language::"node");
 @id("more") @hold("x") permit (principal, action, resource) when { context.code_bytes < 1 };`,
-			shell(), []string{"all", "hold"}, "no", []string{`resource == Language::"node" (it is Language::"bash")`}},
-		{"forbidden: nothing that is added helps", permitAll + holdShell + denyAcme, shell(), []string{"all", "hold", "deny"}, "", nil},
+			bash(), []string{"all", "hold"}, "no", []string{`resource == Language::"node" (it is Language::"bash")`}},
+		{"forbidden: nothing that is added helps", permitAll + holdShell + denyAcme, bash(), []string{"all", "hold", "deny"}, "", nil},
 		{"an erring rule is not near", `@id("errs") permit (principal, action, resource) when { ` + overflows + ` };` + ops, python(), nil, "", nil},
 		{"a part that cannot be evaluated apart", `@id("g") permit (principal, action, resource) when { context.code_bytes == 0 && ` + overflows + ` };`, python(), nil, "g", []string{
 			`when context.code_bytes == 0`,

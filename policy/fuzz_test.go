@@ -43,7 +43,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		for _, r := range []Request{python(), shell(), {}} {
+		for _, r := range []Request{python(), bash(), {}} {
 			d := s.Decide(r)
 			if width(d.Effect) < 0 || d.Reason == "" || (d.Need != nil) != (d.Effect == writ.Hold) {
 				t.Fatalf("decision is %+v", d)

@@ -42,7 +42,7 @@ func python() Request {
 	}
 }
 
-func shell() Request {
+func bash() Request {
 	r := python()
 	r.Scope, r.Run.Language = "shell", "bash"
 	return r

@@ -168,3 +168,42 @@ func TestRulesDecideApart(t *testing.T) {
 		}
 	})
 }
+
+// A command more never widens the answer to a line, and the order of commands means
+// nothing.
+func TestACommandMoreNeverWidens(t *testing.T) {
+	set, err := Compile(filesOf(allowExec + `permit (principal, action, resource) when { context.opaque && context.program == "a" };
+@hold("x") permit (principal, action, resource) when { context.program == "b" };
+@hold("y") @grants("2") permit (principal, action, resource) when { context.args.contains("b") };
+forbid (principal, action, resource) when { context.program == "c" && !context.args.contains("a") };`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := rapid.SampledFrom([]string{"a", "b", "c", "d", ""})
+	command := rapid.Custom(func(t *rapid.T) CommandFacts {
+		c := CommandFacts{Program: names.Draw(t, "program"), Args: []string{names.Draw(t, "arg")}, Unreadable: rapid.IntRange(0, 9).Draw(t, "unreadable") == 0}
+		if rapid.Bool().Draw(t, "opaque") {
+			c.Opaque = []string{"code"}
+		}
+		return c
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		r, _ := executing("a")
+		commands := rapid.SliceOfN(command, 1, 5).Draw(t, "commands")
+		before := set.DecideCommand(r, commands)
+		more := rapid.Permutation(append(slices.Clone(commands), command.Draw(t, "more"))).Draw(t, "order")
+		after := set.DecideCommand(r, more)
+		if width(after.Effect) > width(before.Effect) {
+			t.Fatalf("%s became %s", before.Effect, after.Effect)
+		}
+		if before.Effect == writ.Hold && after.Effect == writ.Hold && after.Need.Grants < before.Need.Grants {
+			t.Fatalf("need went from %+v to %+v", before.Need, after.Need)
+		}
+		for _, c := range more {
+			r.Command = c
+			if alone := set.Decide(r); width(after.Effect) > width(alone.Effect) {
+				t.Fatalf("the line is %s, and %+v alone %s", after.Effect, c, alone.Effect)
+			}
+		}
+	})
+}

@@ -22,7 +22,12 @@ type Request struct {
 	Scope     writ.Scope     // that the language, or the action, needs
 	Run       RunFacts       // of ActionRun
 	Workspace WorkspaceFacts // of all other actions
-	Now       time.Time
+	// Line and Command are of ActionExec. Of ActionInput, Line.TTY and Command.Program
+	// are those of the process that is written to.
+	Line       LineFacts
+	Command    CommandFacts
+	InputBytes int64 // that ActionInput writes
+	Now        time.Time
 }
 
 // RunFacts are what policy may know of a run.
@@ -67,6 +72,7 @@ func FactsOf(s writ.RunSpec) RunFacts {
 type question struct {
 	cedar.Request
 	entities
+	command CommandFacts // of ActionExec
 }
 
 // entities are the two things of a request that have attributes or parents.
@@ -103,7 +109,7 @@ func newQuestion(r Request) (question, error) {
 			}),
 		},
 	}
-	return question{
+	q := question{
 		Request: cedar.Request{
 			Principal: e.principal.UID,
 			Action:    uid(typeAction, r.Action),
@@ -111,7 +117,11 @@ func newQuestion(r Request) (question, error) {
 			Context:   newContext(r),
 		},
 		entities: e,
-	}, nil
+	}
+	if r.Action == writ.ActionExec {
+		q.command = r.Command
+	}
+	return q, nil
 }
 
 func resourceOf(r Request) cedar.Entity {
@@ -149,7 +159,27 @@ func newContext(r Request) cedar.Record {
 	w := r.Workspace
 	c["workspace"], c["profile"], c["approvals"] = cedar.String(w.ID), cedar.String(w.Profile), cedar.String(w.Approvals)
 	c["paths"], c["path_count"] = set(w.Paths), cedar.Long(len(w.Paths))
+	addCommand(c, r)
 	return cedar.NewRecord(c)
+}
+
+func addCommand(c cedar.RecordMap, r Request) {
+	switch r.Action { // names that runs have too
+	case writ.ActionExec:
+		c["args"], c["arg_count"] = set(r.Command.Args), cedar.Long(len(r.Command.Args))
+	case writ.ActionInput:
+		c["input_bytes"] = cedar.Long(r.InputBytes)
+	}
+	first := ""
+	if len(r.Command.Args) > 0 {
+		first = r.Command.Args[0]
+	}
+	c["program"], c["program_path"] = cedar.String(r.Command.Program), cedar.String(r.Command.Path)
+	c["first_arg"], c["args_known"] = cedar.String(first), cedar.Boolean(!r.Command.ArgsUnknown)
+	c["opaque"] = cedar.Boolean(len(r.Command.Opaque) > 0 || r.Command.Unreadable)
+	c["opaque_why"] = set(r.Command.Opaque)
+	c["programs"], c["redirect_writes"] = set(r.Line.Programs), set(r.Line.Writes)
+	c["tty"], c["command_digest"] = cedar.Boolean(r.Line.TTY), cedar.String(r.Line.Digest)
 }
 
 func addRun(c cedar.RecordMap, r RunFacts) {

@@ -18,7 +18,7 @@ func TestRequestFitsTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []writ.PrincipalKind{writ.KindAgent, writ.KindAgentRun, writ.KindUser, writ.KindOperator, writ.KindLocal} {
-		for _, r := range []Request{python(), {Action: writ.ActionRun}, patching("default", "acme"), {Action: writ.ActionRead}} {
+		for _, r := range []Request{python(), {Action: writ.ActionRun}, patching("default", "acme"), {Action: writ.ActionRead}, {Action: writ.ActionExec}, {Action: writ.ActionInput}} {
 			r.Principal.Kind = kind
 			q, err := newQuestion(r)
 			if err != nil {

@@ -4,11 +4,15 @@ import "strings"
 
 // commandVariables hold a command line that some program runs through a shell.
 const commandVariables = " PAGER MANPAGER GIT_PAGER SYSTEMD_PAGER EDITOR VISUAL FCEDIT GIT_EDITOR GIT_SEQUENCE_EDITOR" +
-	" GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS BROWSER PROMPT_COMMAND PS0 PS1 PS2 PS4 "
+	" GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS BROWSER PROMPT_COMMAND "
+
+// promptVariables are expanded by shells, and what is substituted in them is run.
+const promptVariables = " PS0 PS1 PS2 PS3 PS4 PROMPT RPROMPT RPS1 "
 
 // loadVariables make shells, the loader, interpreters and tools run or load something
 // else than their arguments say. One that ends in * stands for all that begin so.
-const loadVariables = " PATH HOME XDG_CONFIG_HOME SHELL ENV BASH_ENV ZDOTDIR IFS SHELLOPTS BASHOPTS BASH_FUNC_* BASH_LOADABLES_PATH fpath FPATH" +
+const loadVariables = " PATH HOME XDG_CONFIG_HOME SHELL ENV BASH_ENV ZDOTDIR IFS SHELLOPTS BASHOPTS BASH_FUNC_* BASH_LOADABLES_PATH BASH_CMDS BASH_ALIASES" +
+	" fpath FPATH path functions aliases galiases saliases commands" +
 	" LD_* DYLD_* GCONV_PATH GLIBC_TUNABLES LESSOPEN LESSCLOSE TAR_OPTIONS RSYNC_RSH CVS_RSH GIT_*" +
 	" PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONINSPECT PYTHONBREAKPOINT PYTHONWARNINGS PYTHONUSERBASE PERL5OPT PERL5LIB PERLLIB PERL5DB" +
 	" RUBYOPT RUBYLIB GEM_PATH GEM_HOME BUNDLE_GEMFILE NODE_OPTIONS NODE_PATH npm_config_* NPM_CONFIG_* LUA_INIT* LUA_PATH* LUA_CPATH*" +
@@ -29,6 +33,11 @@ func (r *reader) assign(at int, w word, depth int) {
 	case !found:
 	case in(commandVariables, name):
 		r.script(at, word{text: value, known: w.known}, posix, depth)
+	case in(promptVariables, name):
+		if !w.known || strings.ContainsAny(value, "$`") {
+			r.note(at, Environment, w.text)
+			r.expansions(at, word{text: value, known: w.known}, depth)
+		}
 	case loads(name):
 		r.note(at, Environment, name)
 	}
@@ -36,9 +45,14 @@ func (r *reader) assign(at int, w word, depth int) {
 
 // variable looks at a variable that the text sets without NAME=value.
 func (s *scope) variable(name string) {
-	if loads(name) || in(commandVariables, name) {
+	if runsThings(name) {
 		s.note(s.at, Environment, name)
 	}
+}
+
+// runsThings reports whether a value of the variable can make something run.
+func runsThings(name string) bool {
+	return loads(name) || in(commandVariables, name) || in(promptVariables, name)
 }
 
 func isVariable(s string) bool {

@@ -67,6 +67,9 @@ func shells(program string) (dialects, bool) {
 	return nil, false
 }
 
+// longShellOptions change nothing about what a shell is told to run.
+const longShellOptions = " norc noprofile posix login verbose restricted noediting noline interactive debugger debug dump-strings dump-po-strings emacs vi "
+
 // shell finds what a shell is told to run: text after -c, a file, or its input.
 func (r *reader) shell(at int, c call, langs dialects) {
 	args := c.args()
@@ -87,19 +90,18 @@ func (r *reader) shell(at int, c call, langs dialects) {
 		if a.text == "--" {
 			break
 		}
-		if strings.HasPrefix(a.text, "--") {
-			switch strings.TrimPrefix(a.text, "--") {
-			case "version", "help":
-				return
-			case "norc", "noprofile", "posix", "login", "verbose", "restricted", "noediting", "interactive", "debugger", "dump-strings", "dump-po-strings", "emacs", "vi":
-			case "rcfile", "init-file":
-				r.note(at, File, a.text)
-				args = args[min(1, len(args)):]
-			default:
-				r.guess(at, c)
-				return
-			}
+		switch name := strings.TrimLeft(a.text, "-"); { // bash takes long options with one dash, too
+		case name == "version" || name == "help":
+			return
+		case name == "rcfile" || name == "init-file":
+			r.note(at, File, a.text)
+			args = args[min(1, len(args)):]
 			continue
+		case in(longShellOptions, name):
+			continue
+		case strings.HasPrefix(a.text, "--"):
+			r.guess(at, c)
+			return
 		}
 		takes := strings.Count(a.text, "o") + strings.Count(a.text, "O")
 		text = text || a.text[0] == '-' && strings.Contains(a.text, "c")
@@ -128,6 +130,9 @@ func (r *reader) builtin(at int, c call, program string) bool {
 	}
 	switch program {
 	case "eval":
+		if len(args) > 0 && args[0].known && args[0].text == "--" {
+			args = args[1:]
+		}
 		r.script(at, joined(args), c.langs, c.depth)
 	case "trap":
 		if len(args) > 0 && args[0].known && args[0].text == "--" {
@@ -141,6 +146,11 @@ func (r *reader) builtin(at int, c call, program string) bool {
 	case "alias", "hash", "enable", "functions", "zmodload", "autoload", "disable", "zle", "zstyle", "add-zsh-hook":
 		if len(args) > 0 && !(program == "hash" && len(args) == 1 && args[0].known && args[0].text == "-r") {
 			r.note(at, Renamed, texts(c.words))
+		}
+		for _, w := range args {
+			if _, value, found := strings.Cut(w.text, "="); found && program == "alias" {
+				r.script(at, word{text: value, known: w.known}, c.langs, c.depth)
+			}
 		}
 	case "bind", "complete", "compgen", "compopt", "fc", "sched":
 		if len(args) > 0 {
@@ -183,10 +193,10 @@ func (r *reader) builtin(at int, c call, program string) bool {
 // names looks at names of variables in arguments: a subscript in one is arithmetic.
 func (r *reader) names(at int, args []word) {
 	for _, w := range args {
-		switch {
+		switch name, _, _ := strings.Cut(w.text, "["); {
 		case !w.known, strings.ContainsAny(w.text, "$`"):
 			r.note(at, Computed, w.text)
-		case loads(w.text) || in(commandVariables, w.text):
+		case runsThings(name):
 			r.note(at, Environment, w.text)
 		}
 	}

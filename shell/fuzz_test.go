@@ -15,7 +15,7 @@ func FuzzRead(f *testing.F) {
 	for _, l := range lines {
 		f.Add(l.text, "bash")
 	}
-	for _, text := range slices.Concat(ways, bashWays) {
+	for _, text := range slices.Concat(Ways, BashWays) {
 		f.Add(text, "sh")
 		f.Add(text, "env")
 	}

@@ -10,7 +10,7 @@ import (
 
 // Bounds of what is read. What lies beyond is TooLarge.
 const (
-	MaxCommands  = 1000
+	MaxCommands  = 500
 	MaxDepth     = 16        // of shells and wrappers in one another
 	MaxTextBytes = 256 << 10 // of shell text, each time that it is read
 
@@ -154,6 +154,9 @@ func (c call) key() string {
 	}
 	if c.stdin != nil {
 		put(*c.stdin)
+	}
+	for _, lang := range c.langs { // a builtin of one shell is a program elsewhere
+		b = strconv.AppendInt(append(b, ' '), int64(lang), 10)
 	}
 	return string(b)
 }

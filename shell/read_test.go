@@ -29,6 +29,8 @@ func TestReadIsOfTheArgvAndNotOfText(t *testing.T) {
 		{[]string{"eval", "rm x"}, `eval "rm x"`}, // a program of that name, since no shell is there
 		{[]string{"env", "sh", "-c", "rm x; a"}, `env sh -c "rm x; a" | sh -c "rm x; a" | rm x | a`},
 		{[]string{"find", ".", "-exec", "rm", "{}", ";"}, "find . -exec rm {} ; | rm {} ~"},
+		{[]string{"find", "-exec", "eval", "rm x", ";", "-exec", "bash", "-c", "eval 'rm x'", ";"},
+			`find -exec eval "rm x" ; -exec bash -c "eval 'rm x'" ; | eval "rm x" | bash -c "eval 'rm x'" | eval "rm x" | rm x`},
 		{[]string{"bash", "-c", ""}, `bash -c ""`},
 		{[]string{"bash", "-c"}, "bash -c"},
 		{[]string{"PATH=.", "ls"}, "PATH=. ls"},

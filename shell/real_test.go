@@ -1,4 +1,4 @@
-package shell
+package shell_test
 
 import (
 	"os"
@@ -8,62 +8,37 @@ import (
 	"testing"
 
 	"writ/internal/testkit"
+	"writ/shell"
 )
-
-// ways are texts that make a real shell start the program marker. What runs it and what
-// it is read as are two things: this holds them together.
-var ways = []string{
-	"marker", `\marker`, "m''arker", `"marker" x`, "mar\\\nker", "X=1 marker", "true; marker", "false || marker", "true && marker", "true | marker", "marker &\nwait",
-	"(marker)", "{ marker; }", "! marker", "if marker; then :; fi", "while marker; do break; done", "for x in 1; do marker; done", "case a in a) marker;; esac",
-	"f() { marker; }; f", "x=$(marker)", "x=`marker`", ": $(marker)", `: "$(marker)"`, ": ${x:-$(marker)}", ": $((1 + $(marker; echo 1)))", ": <<E\n$(marker)\nE",
-	"eval marker", "eval 'true; marker'", `eval "mar""ker"`, "trap marker EXIT", "command marker", "exec marker", "env marker", "env X=1 marker", "env -i \"$BIN/marker\"",
-	"nice marker", "nohup marker", "timeout 5 marker", "setsid -w marker", "sh -c marker", "sh -ec 'true; marker'", "sh <<E\nmarker\nE", "echo marker | sh", "echo x | xargs marker",
-	"echo marker | xargs -I{} {}", "echo marker | xargs env", "find . -maxdepth 0 -exec marker \\;", "find . -maxdepth 0 -exec sh -c marker \\;", "p=marker; $p", "p=mark; ${p}er",
-	"$(echo marker)", "\"$BIN\"/marker", "alias x=marker\nx", "echo marker > s; . ./s", "echo marker > s; sh s", "x=marker sh -c '$x'", "sed -n '1e marker' /etc/passwd",
-	"awk 'BEGIN { system(\"marker\") }'", "true\nmarker\n(", "set -- marker; \"$@\"", "printf marker > s; chmod +x s; PATH=.:$PATH; . s", "HOME=$BIN/marker; ~",
-	"stdbuf -oL marker", "flock s marker", "flock s -c marker", "tar cf /dev/null --checkpoint=1 --checkpoint-action=exec=marker /etc/passwd", "make -f- <<E\nx:; marker\nE",
-	"git -c alias.x='!marker' x", "python3 -c 'import os; os.system(\"marker\")'", "perl -e 'system(\"marker\")'", "script -qc marker /dev/null", "watch marker",
-}
-
-// bashWays are those that bash alone knows.
-var bashWays = []string{
-	"$'\\x6darker'", "{marker,x}", "m[a]rker() { :; }; marker", ": <(marker)", "cat < <(marker)", "coproc marker; wait", "time marker", "bash <<< marker", "bash -c 'bash -c marker'",
-	"x='a[$(marker)]'; : $((x))", "x='a[$(marker)]'; [[ $x -eq 1 ]]", "a=(1); : ${a[$(marker)]}", "a[$(marker)]=1", "x='$(marker)'; : ${x@P}", "printf -v 'a[$(marker)]' x",
-	"declare -n r='a[$(marker)]'; : $r", "PS4='$(marker)'; set -x; :", "builtin eval marker", "shopt -s expand_aliases\nalias x=marker\nx", "BASH_ENV=s bash -c :",
-	"function f { marker; }; f", "mapfile -C marker -c 1 a < /etc/passwd", "!(marker)", "coproc { marker; }; wait", "select x in a; do marker; break; done <<< 1",
-	"exec -a x marker", "let 'x=a[$(marker)]'", "read x <<< 'a[$(marker)]'; ((x))", "unset 'a[$(marker)]'", "declare 'a[$(marker)]=1'", "compgen -W '$(marker)'",
-	"f() { local x=$1; : $((x)); }; f 'a[$(marker)]'", "test -v 'a[$(marker)]'", "[[ -v 'a[$(marker)]' ]]", "for ((i=$(marker; echo 0); i<0; i++)); do :; done", "hash -p $BIN/marker x; x",
-	": > >(marker); wait; sleep 0.1", "PROMPT_COMMAND=marker; eval \"$PROMPT_COMMAND\"", "export BASH_FUNC_x%%='() { marker; }'; bash -c x", "x() { marker; }; export -f x; bash -c x",
-}
 
 // Whatever a real shell runs, the reading names it or says that it does not know.
 func TestPOL02_WhatARealShellRunsIsNamedOrUnknown(t *testing.T) {
-	for shell, texts := range map[string][]string{"bash": slices.Concat(ways, bashWays), "dash": ways} {
-		path, err := exec.LookPath(shell)
+	for name, texts := range map[string][]string{"bash": slices.Concat(shell.Ways, shell.BashWays), "dash": shell.Ways} {
+		path, err := exec.LookPath(name)
 		if err != nil {
-			testkit.Missing(t, shell, shell+" is not installed")
+			testkit.Missing(t, name, name+" is not installed")
 		}
 		ran := 0
 		for _, text := range texts {
 			if runsMarker(t, path, text) {
 				ran++
 			} else {
-				t.Logf("%s does not run it here: %q", shell, text)
+				t.Logf("%s does not run it here: %q", name, text)
 			}
-			r := Read([]string{shell, "-c", text})
+			r := shell.Read([]string{name, "-c", text})
 			if !slices.Contains(r.Programs(), "marker") && len(r.Whys()) == 0 {
-				t.Errorf("%s runs marker in %q, which is read as %s", shell, text, show(r))
+				t.Errorf("%s runs marker in %q, which is read as %+v", name, text, r)
 			}
 		}
 		// Tools may be missing and versions differ; were it many, the test would say little.
 		if ran < len(texts)*3/4 {
-			t.Errorf("%s ran marker in %d of %d texts only", shell, ran, len(texts))
+			t.Errorf("%s ran marker in %d of %d texts only", name, ran, len(texts))
 		}
 	}
 }
 
-// runsMarker reports whether the shell runs marker in text.
-func runsMarker(t *testing.T, shell, text string) bool {
+// runsMarker reports whether the shell at path runs marker in text.
+func runsMarker(t *testing.T, path, text string) bool {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
@@ -77,7 +52,7 @@ func runsMarker(t *testing.T, shell, text string) bool {
 	if err := os.WriteFile(filepath.Join(dir, "s"), []byte("marker\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "timeout", "-k", "1", "5", shell, "-c", text)
+	cmd := exec.CommandContext(t.Context(), "timeout", "-k", "1", "5", path, "-c", text)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + dir, "BIN=" + bin}
 	_ = cmd.Run() // many of the texts fail behind the marker

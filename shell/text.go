@@ -52,6 +52,23 @@ func (r *reader) script(at int, text word, langs dialects, depth int) {
 	}
 }
 
+// expansions reads the substitutions in text that bash expands for the command at.
+func (r *reader) expansions(at int, text word, depth int) {
+	if !text.known || depth >= MaxDepth || !readable(text.text) || openers(text.text) > maxOpeners {
+		return // its command is not known already
+	}
+	if r.left -= len(text.text); r.left < 0 {
+		return
+	}
+	defer func() { _ = recover() }() // as parse does
+	w, err := syntax.NewParser().Document(strings.NewReader(text.text))
+	if err != nil || w == nil {
+		return
+	}
+	s := scope{reader: r, text: text.text, langs: bash, at: at, depth: depth + 1}
+	s.walk(w)
+}
+
 // parse is text as a tree; beside an error, that of the statements before it, which a
 // shell runs before it comes to the fault. A panic of the parser is an error: the text
 // is an agent's, and the parser is somebody else's.

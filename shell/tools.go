@@ -60,6 +60,9 @@ const gitCommands = " add am annotate apply archive bisect blame branch bundle c
 const harmlessConfig = " user.name user.email core.quotepath core.autocrlf core.filemode core.ignorecase init.defaultbranch commit.gpgsign tag.gpgsign gc.auto" +
 	" safe.directory pull.rebase pull.ff push.default log.showsignature diff.renames merge.conflictstyle fetch.prune color.ui color.diff color.status advice.detachedhead http.sslverify "
 
+// commandConfig are keys whose value is a command line.
+const commandConfig = " core.pager core.editor core.sshcommand core.askpass core.fsmonitor sequence.editor diff.external gpg.program pager.log pager.diff pager.show "
+
 // git follows what its options, its configuration and some of its commands run.
 func (r *reader) git(at int, c call) {
 	w := wrapper{flags: "pPhv", values: "Cc", long: " version help html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice bare" +
@@ -74,10 +77,11 @@ func (r *reader) git(at int, c call) {
 		case "config-env":
 			r.note(at, Environment, "--config-env "+opt.value.text)
 		case "c":
-			if alias, ok := strings.CutPrefix(value, "!"); ok && opt.value.known {
-				r.script(at, known(alias), posix, c.depth)
+			key = strings.ToLower(key)
+			if text, ok := strings.CutPrefix(value, "!"); opt.value.known && (ok || in(commandConfig, key)) {
+				r.script(at, known(text), posix, c.depth)
 			}
-			if !opt.value.known || !in(harmlessConfig, strings.ToLower(key)) {
+			if !opt.value.known || !in(harmlessConfig, key) {
 				r.note(at, Environment, "-c "+opt.value.text)
 			}
 		}

@@ -24,8 +24,9 @@ func (s *scope) word(w *syntax.Word) word {
 		return known(u.text.String())
 	}
 	out := word{text: s.source(w)}
-	if i := strings.LastIndex(u.tail, "/"); !u.splits && i >= 0 {
-		out.base = u.tail[i+1:]
+	tail := u.text.String()[u.tail:]
+	if i := strings.LastIndex(tail, "/"); !u.splits && i >= 0 {
+		out.base = tail[i+1:]
 	}
 	return out
 }
@@ -33,21 +34,16 @@ func (s *scope) word(w *syntax.Word) word {
 // unquoter resolves the quoting of one word.
 type unquoter struct {
 	text     strings.Builder // what is written out
-	tail     string          // of it, what follows the last computed part
+	tail     int             // where in text begins what follows the last computed part
 	computed bool            // a part is made only when it runs
 	splits   bool            // and can make several arguments of the word, or none
 	brace    bool            // there is a { outside of quotes
 	list     bool            // and a comma or two dots
 }
 
-func (u *unquoter) add(s string) {
-	u.text.WriteString(s)
-	u.tail += s
-}
-
 // made adds a part that is computed.
 func (u *unquoter) made(splits bool) {
-	u.computed, u.tail = true, ""
+	u.computed, u.tail = true, u.text.Len()
 	u.splits = u.splits || splits
 }
 
@@ -57,18 +53,18 @@ func (u *unquoter) part(p syntax.WordPart) {
 		u.unquoted(p.Value)
 	case *syntax.SglQuoted:
 		if !p.Dollar {
-			u.add(p.Value)
+			u.text.WriteString(p.Value)
 			return
 		}
 		text, ok := ansi(p.Value)
-		u.add(text)
+		u.text.WriteString(text)
 		if !ok {
 			u.made(false)
 		}
 	case *syntax.DblQuoted:
 		for _, q := range p.Parts {
 			if lit, ok := q.(*syntax.Lit); ok {
-				u.add(unescape(lit.Value, "$`\"\\"))
+				u.text.WriteString(unescape(lit.Value, "$`\"\\"))
 			} else {
 				u.made(isList(q))
 			}
@@ -104,7 +100,7 @@ func (u *unquoter) unquoted(s string) {
 		switch s[i] {
 		case '\\':
 			if i++; i < len(s) && s[i] != '\n' {
-				u.add(s[i : i+1])
+				u.text.WriteString(s[i : i+1])
 			}
 			continue
 		case '*', '?', '[':
@@ -116,7 +112,7 @@ func (u *unquoter) unquoted(s string) {
 		case '.':
 			u.list = u.list || strings.HasPrefix(s[i:], "..")
 		}
-		u.add(s[i : i+1])
+		u.text.WriteString(s[i : i+1])
 	}
 }
 

@@ -17,7 +17,7 @@ func wrapperOf(program string) (wrapper, bool) {
 		return wrapper{flags: "fpv", values: "ks", operands: 1, long: " foreground preserve-status verbose ", longValues: " kill-after signal "}, true
 	case "nice":
 		return wrapper{flags: "0123456789", values: "n", longValues: " adjustment "}, true
-	case "nohup", "command_not_found_handle", "noglob", "nocorrect", "builtin", "fakeroot", "catchsegv":
+	case "nohup", "noglob", "nocorrect", "builtin", "fakeroot", "catchsegv":
 		return wrapper{}, true
 	case "setsid":
 		return wrapper{flags: "cfw", long: " ctty fork wait "}, true
@@ -175,8 +175,11 @@ func lookXargs(r *reader, at int, c call, o options, rest []word) ([]word, bool)
 	words := append(slices.Clone(rest), computed)
 	if mark, ok := o.last("I", "i", "replace", "J", "R"); ok {
 		words = words[:len(rest)]
+		from := cmp.Or(mark.text, computed.text)
 		for i, w := range words {
-			words[i].known = w.known && !strings.Contains(w.text, cmp.Or(mark.text, computed.text))
+			if strings.Contains(w.text, from) { // whatever the mark is, this is no argument that is written out
+				words[i] = word{text: strings.ReplaceAll(w.text, from, computed.text)}
+			}
 		}
 	}
 	inner := c.with(at, words)
