@@ -78,7 +78,7 @@ var layers = map[string]string{
 // meets are packages that a package's tests use beside those: the other end of
 // what they test.
 var meets = map[string]string{
-	"approval": "patch", // the diffs that it shows
+	"approval": "patch shell", // the diffs and the command lines that it shows
 	"rest":     "client",
 	"remote":   "runner sandbox sandbox/jail", // a real runner behind the wire
 	"store":    "audit",                       // the log on a real store

@@ -25,10 +25,10 @@ func ShellLine(argv []string) string {
 	return b.String()
 }
 
-// plain reports whether a shell takes arg for itself without quotes.
+// plain reports whether a shell takes arg for itself without quotes. Of =ls, zsh does not.
 func plain(arg string) bool {
 	const marks = "_@+=:,./-"
-	return arg != "" && strings.IndexFunc(arg, func(r rune) bool {
+	return arg != "" && arg[0] != '=' && strings.IndexFunc(arg, func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		return !letter && !strings.ContainsRune(marks, r)
 	}) < 0

@@ -34,10 +34,7 @@ func RenderCommand(a writ.Approval, req writ.CommandRequest, ws writ.Workspace, 
 	w.aboutCall(a, held)
 	w.commandOverview(a, held, req, ws, r)
 	for i, arg := range req.Command {
-		w.quoted(element(i), arg)
-		if outsideASCII(arg) {
-			w.fold("       ! ", "spelled "+spelled(arg))
-		}
+		w.spelled(element(i), arg)
 	}
 	w.field("as a line", ShellLine(req.Command))
 	for i, arg := range req.Command {
@@ -50,6 +47,14 @@ func RenderCommand(a writ.Approval, req writ.CommandRequest, ws writ.Workspace, 
 		w.list("what cannot be known of them", r.Unknown)
 	}
 	return w.b.String()
+}
+
+// spelled is quoted, and where value can look like another, it is there once more in ASCII.
+func (w *page) spelled(name, value string) {
+	w.quoted(name, value)
+	if outsideASCII(value) {
+		w.fold("       ! ", "spelled "+spelled(value))
+	}
 }
 
 func element(i int) string {
@@ -66,7 +71,7 @@ func (w *page) commandOverview(a writ.Approval, held writ.HeldCall, req writ.Com
 	if req.Dir == "" {
 		w.field("folder", "the root")
 	} else {
-		w.quoted("folder", req.Dir)
+		w.spelled("folder", req.Dir)
 	}
 	w.field("terminal", terminal(req.TTY))
 	w.field("input", "stays open: who asked may write to it later, as policy allows")
@@ -78,8 +83,8 @@ func (w *page) commandOverview(a writ.Approval, held writ.HeldCall, req writ.Com
 	for _, arg := range req.Command {
 		size += len(arg)
 	}
-	w.field("elements", fmt.Sprintf("%d of %d bytes together", len(req.Command), size))
-	w.field("commands", fmt.Sprintf("%d stand in it, listed below", len(r.Commands)))
+	w.field("elements", fmt.Sprintf("%d, of %d bytes together", len(req.Command), size))
+	w.field("commands", fmt.Sprintf("%d, listed below", len(r.Commands)))
 
 	p := CommandOrder{Request: req, Workspace: ws, Requester: a.Requester, Identity: a.Identity}
 	if a.Action != writ.ActionExec || a.Digest != BindCommand(p, a.Policy) {
@@ -123,7 +128,7 @@ func commandCautions(req writ.CommandRequest, r Reading) (list []string) {
 		list = append(list, "which commands stand in it was not read")
 	}
 	if alike.n > 0 {
-		list = append(list, fmt.Sprintf("%d element(s) have characters outside ASCII, which can look like others; the first is %s", alike.n, alike.first))
+		list = append(list, fmt.Sprintf("%d part(s) have characters outside ASCII, which can look like others; the first is %s", alike.n, alike.first))
 	}
 	if hidden.n > 0 {
 		list = append(list, fmt.Sprintf("%d character(s) that do not show, or show as others, are written out as ⟦U+....⟧; the first is in %s", hidden.n, hidden.first))
