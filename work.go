@@ -99,7 +99,7 @@ type Intent struct {
 	Work      WorkID      `json:"work_id,omitempty"` // empty: waits for the next work of its workspace
 	Workspace WorkspaceID `json:"workspace_id"`
 	Position  int64       `json:"position"` // the lowest is claimed first
-	Revision  int64       `json:"revision"` // of its text and where it goes; grows with each change of them
+	Revision  int64       `json:"revision"` // grows with each change of its text, its state, but for claimed, and its work
 	Kind      IntentKind  `json:"kind"`
 	Delivery  Delivery    `json:"delivery"`
 	Body      string      `json:"body"`

@@ -14,9 +14,9 @@
 //     with its event in the audit log. Two who claim at once get two intents; what is
 //     claimed does not change any more; a work with claimed or pending instructions does
 //     not close.
-//   - Every change of a work or one of its intents raises the work's queue_revision, and
-//     every change of an intent's text, state or place, but for claiming it, its own
-//     revision.
+//   - Every change of a work or one of its intents raises the work's queue_revision.
+//     Every change of an intent's text, state or work raises its own revision, but for
+//     claiming it: an agent gets the revision that its author saw.
 //   - A work is its workspace's as it was when it was opened: tenant, id and root. The
 //     same id on another folder has other works.
 //   - Events hold ids, states, digests and sizes; never the text of an intent. Hints hold

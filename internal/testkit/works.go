@@ -62,6 +62,16 @@ func (s *Steering) Readable(_ context.Context, who writ.Principal, id writ.Works
 	return w, err
 }
 
+// Moved are the same workspaces after they were registered otherwise.
+func (s *Steering) Moved(t testing.TB, spaces ...writ.Workspace) *Steering {
+	t.Helper()
+	registry, err := workspace.NewRegistry(spaces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Steering{Service: s.Service, DB: s.DB, Log: s.Log, registry: registry}
+}
+
 // Bar lets those principals read nothing from now on.
 func (s *Steering) Bar(ids ...string) {
 	s.mu.Lock()
