@@ -52,12 +52,9 @@ func (c *Client) Undo(ctx context.Context, id writ.OperationID, req writ.UndoReq
 	return post[writ.Operation](ctx, c, at("/v1/operations/", id, "/undo"), req)
 }
 
-// Resume carries out the patch of a granted approval, at most once: asked again, the
-// answer is the same. Its errors are as those of Undo.
-func (c *Client) Resume(ctx context.Context, id writ.ApprovalID) (writ.Approval, writ.Operation, error) {
-	r, _, err := call[struct {
-		Approval  writ.Approval  `json:"approval"`
-		Operation writ.Operation `json:"operation"`
-	}](ctx, c, http.MethodPost, at("/v1/approvals/", id, "/resume"), nil, nil)
-	return r.Approval, r.Operation, err
+// Resume carries out what a granted approval of a tool's call holds, at most once: asked
+// again, the answer is the same. Its errors are as those of Undo.
+func (c *Client) Resume(ctx context.Context, id writ.ApprovalID) (writ.Resumed, error) {
+	r, _, err := call[writ.Resumed](ctx, c, http.MethodPost, at("/v1/approvals/", id, "/resume"), nil, nil)
+	return r, err
 }

@@ -23,7 +23,7 @@ func approvalCreateTool() tool {
 		description: "Hold a call of another tool for approval before it is made. The same call again answers the same approval while it is open.",
 		hints:       hints{idempotent: true},
 		in: object{
-			must("tool", oneOf("Tool whose call to hold.", applyPatchName)),
+			must("tool", oneOf("Tool whose call to hold.", applyPatchName, execCommandName)),
 			must("arguments", typed("object", "Arguments of that tool.")),
 		},
 		out: object{must("approval_id", text("")), must("state", text("pending until it is resolved."))},
@@ -37,6 +37,8 @@ type approvalResult struct {
 	Approval writ.ApprovalID    `json:"approval_id"`
 	State    writ.ApprovalState `json:"state"`
 	Patch    *outcome           `json:"apply_patch,omitempty"`
+	Exec     *startResult       `json:"exec_command,omitempty"`
+	Input    *doneResult        `json:"write_stdin,omitempty"`
 }
 
 func approvalCreate(ctx context.Context, c *call) (any, error) {
@@ -47,32 +49,51 @@ func approvalCreate(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch in.Tool {
-	case applyPatchName:
-	case "exec_command":
-		return nil, &writ.Error{Kind: writ.Denied, Code: codeUnauthorized, Msg: "exec_command is not offered by this server"}
-	default:
-		return nil, invalidParams("arguments/tool: want apply_patch")
+	held, err := c.heldCall(in.Tool, in.Arguments)
+	if err != nil {
+		return nil, err
 	}
-	// Arguments that do not decode are the held tool's error, in the envelope of this
-	// one (spec/02 §5.13).
-	args, err := decode[patchArgs](&call{tool: applyPatchTool(), args: in.Arguments})
-	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return nil, &writ.Error{Kind: writ.Invalid, Code: codeInvalidPatch, Msg: "arguments of apply_patch: " + e.Message}
-	}
-	a, err := c.ws.CreateApproval(ctx, c.who, in.Tool, args.request())
+	a, err := c.ws.CreateApproval(ctx, c.who, held)
 	if err != nil {
 		return nil, err
 	}
 	return approvalResult{Approval: a.ID, State: a.State}, nil
 }
 
+// heldCall is the call of the tool name with args. Arguments that do not decode are that
+// tool's error, in the envelope of this one (spec/02 §5.13).
+func (c *call) heldCall(name string, args []byte) (writ.ToolCall, error) {
+	var (
+		held writ.ToolCall
+		code string
+		err  error
+	)
+	switch name {
+	case applyPatchName:
+		var in patchArgs
+		in, err = decode[patchArgs](&call{Server: c.Server, tool: applyPatchTool(), args: args})
+		req := in.request()
+		held.Patch, code = &req, codeInvalidPatch
+	case execCommandName:
+		var in execArgs
+		in, err = decodeExec(&call{Server: c.Server, tool: execCommandTool(c.commands), args: args})
+		req := in.request()
+		held.Command, code = &req, codeInvalidCommand
+	default:
+		return held, invalidParams(fmt.Sprintf("arguments/tool: want %s or %s", applyPatchName, execCommandName))
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		err = &writ.Error{Kind: writ.Invalid, Code: code, Msg: "arguments of " + name + ": " + e.Message}
+	}
+	return held, err
+}
+
 func approvalResolveTool() tool {
 	return tool{
 		name: "approval_resolve", title: "Grant or deny an approval",
-		description: "Decide a pending approval. A grant lets operation_resume carry the change out: ask your user before you grant. Where an operator must decide, your grant is refused.",
+		description: "Decide a pending approval. A grant lets operation_resume carry the call out: ask your user before you grant. Where an operator must decide, your grant is refused.",
 		// It changes no file. What it decides cannot be undone, and a grant is what
-		// stands between a held change and the files.
+		// stands between a held call and what it does.
 		hints: hints{destructive: true},
 		in: object{
 			approvalID(),
@@ -104,7 +125,7 @@ func approvalResolve(ctx context.Context, c *call) (any, error) {
 
 func operationResumeTool() tool {
 	return tool{
-		name: "operation_resume", title: "Carry out an approved change",
+		name: "operation_resume", title: "Carry out an approved call",
 		description: "Carry out what a granted approval holds, once. Again, it answers the same. An approval that is still pending is APPROVAL_CONFLICT.",
 		hints:       hints{destructive: true, idempotent: true},
 		in:          object{approvalID()},
@@ -112,6 +133,8 @@ func operationResumeTool() tool {
 			must("approval_id", text("")),
 			must("state", text("consumed.")),
 			may(applyPatchName, object(operationOutcome()).within("Result of the held apply_patch.")),
+			may(execCommandName, object(started()).within("Result of the held exec_command.")),
+			may(writeStdinName, object{done()}.within("Result of the held write_stdin.")),
 		},
 		run: operationResume,
 	}
@@ -125,10 +148,23 @@ func operationResume(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	c.approval = in.Approval
-	a, op, err := c.ws.Resume(ctx, c.who, in.Approval)
+	r, err := c.ws.Resume(ctx, c.who, in.Approval)
 	if err != nil {
 		return nil, err
 	}
-	out := outcomeOf(op, false)
-	return approvalResult{Approval: a.ID, State: a.State, Patch: &out}, nil
+	out := approvalResult{Approval: r.Approval.ID, State: r.Approval.State}
+	switch {
+	case r.Operation != nil:
+		patched := outcomeOf(*r.Operation, false)
+		out.Patch = &patched
+	case r.Process != nil && r.Approval.Action == writ.ActionInput:
+		out.Input = &doneResult{OK: true}
+	case r.Process != nil:
+		c.process = r.Process.ID
+		started := startOf(*r.Process)
+		out.Exec = &started
+	default:
+		return nil, fmt.Errorf("resuming %s came to neither an operation nor a process", r.Approval.ID)
+	}
+	return out, nil
 }

@@ -30,6 +30,7 @@ type call struct {
 	args     []byte // a JSON object; the guard has seen it
 	req      *sdk.CallToolRequest
 	approval writ.ApprovalID // that the call is about, set by the tool
+	process  writ.ProcessID  // that the call started, set by the tool
 }
 
 // call runs t for who and makes the one log line of it.
@@ -69,7 +70,7 @@ func (c *call) answer(ctx context.Context, out any, err error) (*sdk.CallToolRes
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "cancelled"}
 		}
-		return failure(bodyOf(err, c.approval)), nil
+		return failure(bodyOf(err, c.tool.faults, c.approval)), nil
 	}
 	if res, ok := out.(*sdk.CallToolResult); ok {
 		return res, nil
@@ -128,7 +129,7 @@ func (s *Server) logCall(ctx context.Context, c *call, res *sdk.CallToolResult, 
 	case err == nil:
 		attrs = append(attrs, slog.String("outcome", "ok"))
 	default:
-		b := bodyOf(err, c.approval)
+		b := bodyOf(err, c.tool.faults, c.approval)
 		attrs = append(attrs, slog.String("outcome", b.Code))
 		if _, protocol := errors.AsType[*jsonrpc.Error](err); protocol {
 			attrs[len(attrs)-1] = slog.String("outcome", "invalid_params")
@@ -144,6 +145,9 @@ func (s *Server) logCall(ctx context.Context, c *call, res *sdk.CallToolResult, 
 		if b.Approval != "" {
 			attrs = append(attrs, slog.String("approval", string(b.Approval)))
 		}
+	}
+	if c.process != "" {
+		attrs = append(attrs, slog.String("process", string(c.process)))
 	}
 	if p, ok := errors.AsType[*panicked](err); ok {
 		attrs = append(attrs, slog.String("stack", string(p.stack)))

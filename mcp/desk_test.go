@@ -21,6 +21,8 @@ type desk struct {
 	approvals map[writ.ApprovalID]*hold
 	ops       []writ.Operation
 	applied   int
+	processes []*process
+	bare      bool          // there are no sandboxes
 	reads     []string      // paths, as they came
 	changes   int           // of an applied patch, made up
 	stall     chan struct{} // when set, Read says on it that it began, and waits for its context
@@ -29,8 +31,9 @@ type desk struct {
 
 type hold struct {
 	writ.Approval
-	req writ.PatchRequest
-	op  writ.Operation
+	request string // of two holds for the same, one is over
+	do      func() (writ.Resumed, error)
+	done    writ.Resumed
 }
 
 func newDesk(mode writ.ApprovalMode) *desk {
@@ -135,11 +138,7 @@ func (d *desk) Patch(_ context.Context, who writ.Principal, req writ.PatchReques
 		}
 	}
 	if w.Approvals != writ.ApprovalsOff {
-		h := d.hold(req)
-		return writ.Operation{}, false, &writ.Held{
-			Approval: h.ID, Self: w.Approvals == writ.ApprovalsConfirm,
-			Err: fail(writ.Conflict, "APPROVAL_REQUIRED", "workspace %s wants approval %s", w.ID, h.ID),
-		}
+		return writ.Operation{}, false, heldBy(w, d.holdPatch(req))
 	}
 	op, err := d.apply(req)
 	return op, false, err
@@ -170,16 +169,31 @@ func (d *desk) apply(req writ.PatchRequest) (writ.Operation, error) {
 	return op, nil
 }
 
-// hold opens a hold or finds the open one. d.mu is held.
-func (d *desk) hold(req writ.PatchRequest) *hold {
+// hold opens a hold or finds the open one. d.mu is held, also when do is called.
+func (d *desk) hold(action writ.Action, request string, do func() (writ.Resumed, error)) *hold {
 	for _, h := range d.approvals {
-		if h.req.Fingerprint() == req.Fingerprint() && !h.State.Terminal() {
+		if h.request == request && !h.State.Terminal() {
 			return h
 		}
 	}
-	h := &hold{Approval: writ.Approval{ID: writ.ApprovalID(fmt.Sprintf("appr-%d", len(d.approvals)+1)), State: writ.ApprovalPending}, req: req}
+	h := &hold{Approval: writ.Approval{ID: writ.ApprovalID(fmt.Sprintf("appr-%d", len(d.approvals)+1)), Action: action, State: writ.ApprovalPending}, request: request, do: do}
 	d.approvals[h.ID] = h
 	return h
+}
+
+func (d *desk) holdPatch(req writ.PatchRequest) *hold {
+	return d.hold(writ.ActionPatch, string(req.Fingerprint()), func() (writ.Resumed, error) {
+		op, err := d.apply(req)
+		return writ.Resumed{Operation: &op}, err
+	})
+}
+
+// heldBy is the error of a call in w that waits for h.
+func heldBy(w writ.Workspace, h *hold) error {
+	return &writ.Held{
+		Approval: h.ID, Self: w.Approvals == writ.ApprovalsConfirm,
+		Err: fail(writ.Conflict, "APPROVAL_REQUIRED", "workspace %s wants approval %s", w.ID, h.ID),
+	}
 }
 
 func (d *desk) Operation(_ context.Context, _ writ.Principal, id writ.OperationID, key string) (writ.Operation, error) {
@@ -193,13 +207,22 @@ func (d *desk) Operation(_ context.Context, _ writ.Principal, id writ.OperationI
 	return writ.Operation{}, fail(writ.NotFound, "OPERATION_NOT_FOUND", "there is no such operation")
 }
 
-func (d *desk) CreateApproval(_ context.Context, who writ.Principal, _ string, req writ.PatchRequest) (writ.Approval, error) {
-	if _, err := d.Workspace(who, req.Workspace); err != nil {
-		return writ.Approval{}, err
+func (d *desk) CreateApproval(_ context.Context, who writ.Principal, call writ.ToolCall) (writ.Approval, error) {
+	if (call.Patch == nil) == (call.Command == nil) {
+		return writ.Approval{}, fmt.Errorf("a call of one tool: %+v", call)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.hold(req).Approval, nil
+	if call.Command != nil {
+		if _, err := d.mayExec(who, *call.Command); err != nil {
+			return writ.Approval{}, err
+		}
+		return d.holdCommand(*call.Command).Approval, nil
+	}
+	if _, err := d.Workspace(who, call.Patch.Workspace); err != nil {
+		return writ.Approval{}, err
+	}
+	return d.holdPatch(*call.Patch).Approval, nil
 }
 
 func (d *desk) ResolveApproval(_ context.Context, who writ.Principal, id writ.ApprovalID, grant bool) (writ.Approval, error) {
@@ -221,22 +244,23 @@ func (d *desk) ResolveApproval(_ context.Context, who writ.Principal, id writ.Ap
 	return h.Approval, nil
 }
 
-func (d *desk) Resume(_ context.Context, _ writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error) {
+func (d *desk) Resume(_ context.Context, _ writ.Principal, id writ.ApprovalID) (writ.Resumed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.approvals[id]
 	switch {
 	case h == nil:
-		return writ.Approval{}, writ.Operation{}, fail(writ.NotFound, "APPROVAL_NOT_FOUND", "there is no approval %q", id)
+		return writ.Resumed{}, fail(writ.NotFound, "APPROVAL_NOT_FOUND", "there is no approval %q", id)
 	case h.State == writ.ApprovalConsumed:
-		return h.Approval, h.op, nil
+		return h.done, nil
 	case h.State != writ.ApprovalGranted:
-		return writ.Approval{}, writ.Operation{}, fail(writ.Conflict, "APPROVAL_CONFLICT", "approval %s is %s", id, h.State)
+		return writ.Resumed{}, fail(writ.Conflict, "APPROVAL_CONFLICT", "approval %s is %s", id, h.State)
 	}
 	h.State = writ.ApprovalConsumed
 	var err error
-	h.op, err = d.apply(h.req)
-	return h.Approval, h.op, err
+	h.done, err = h.do()
+	h.done.Approval = h.Approval
+	return h.done, err
 }
 
 // state is that of an approval, and how many patches were applied.
@@ -271,6 +295,7 @@ func agent(id string) writ.Principal {
 
 var (
 	_ mcp.Workspaces    = (*desk)(nil)
+	_ mcp.Processes     = (*desk)(nil)
 	_ mcp.Authenticator = keys(nil)
 )
 

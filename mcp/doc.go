@@ -27,10 +27,14 @@
 //     another. Nothing is replayed: streams have no event ids.
 //   - Nothing but messages is written to the output of Stdio.
 //
-// A patch that is held comes to whoever may lift the hold (hold.go): a client of
+// A call that is held comes to whoever may lift the hold (hold.go): a client of
 // 2026-07-28 that can ask its user gets input_required, an older one that can ask gets
 // a form, every other gets APPROVAL_REQUIRED with the id at once. Only where the
 // service says that the requester may lift the hold is it asked at all.
+//
+// A process (commands.go and beside it) is the service's: a call starts it, reads it or
+// writes to it, and no end of a call or of a connection ends it. Its output is text in
+// results; a character is not cut where its rest is still to come.
 //
 // Instructions of a user for the agent (works.go) come only when the agent claims them.
 // The results of other tools say how many wait, as counts, and never what they are.

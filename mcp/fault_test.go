@@ -15,7 +15,7 @@ import (
 func TestBodyOf_EveryKind(t *testing.T) {
 	known := " INTERNAL INVALID_PATCH UNAUTHORIZED WORKSPACE_NOT_FOUND APPROVAL_CONFLICT WORKSPACE_BUSY TIMEOUT "
 	for _, k := range writ.Kinds {
-		b := bodyOf(&writ.Error{Kind: k, Msg: "for you", Err: errors.New("secret")}, "")
+		b := bodyOf(&writ.Error{Kind: k, Msg: "for you", Err: errors.New("secret")}, faults{}, "")
 		if !strings.Contains(known, " "+b.Code+" ") || strings.Contains(b.Message, "secret") {
 			t.Errorf("%s: %+v", k, b)
 		}
@@ -23,14 +23,14 @@ func TestBodyOf_EveryKind(t *testing.T) {
 			t.Errorf("%s: %+v", k, b)
 		}
 	}
-	if b := bodyOf(fmt.Errorf("read: %w", context.DeadlineExceeded), ""); b.Code != "TIMEOUT" {
+	if b := bodyOf(fmt.Errorf("read: %w", context.DeadlineExceeded), faults{}, ""); b.Code != "TIMEOUT" {
 		t.Errorf("%+v", b)
 	}
-	if b := bodyOf(&writ.Error{Kind: writ.Invalid, Code: "OUTPUT_LIMIT", Msg: strings.Repeat("é", maxMessage)}, "appr-1"); b.Code != "OUTPUT_LIMIT" || len(b.Message) > maxMessage || b.Approval != "" {
+	if b := bodyOf(&writ.Error{Kind: writ.Invalid, Code: "OUTPUT_LIMIT", Msg: strings.Repeat("é", maxMessage)}, faults{}, "appr-1"); b.Code != "OUTPUT_LIMIT" || len(b.Message) > maxMessage || b.Approval != "" {
 		t.Errorf("%+v", b)
 	}
 	err := &writ.OperationError{Operation: "op-1", Err: &writ.Error{Kind: writ.Conflict, Code: "APPROVAL_AMBIGUOUS", Msg: "m"}}
-	if b := bodyOf(err, "appr-1"); b.Operation != "op-1" || b.Approval != "appr-1" {
+	if b := bodyOf(err, faults{}, "appr-1"); b.Operation != "op-1" || b.Approval != "appr-1" {
 		t.Errorf("%+v", b)
 	}
 }

@@ -107,7 +107,7 @@ func TestGuard_Refuses(t *testing.T) {
 // TestNames_AreThoseOfTheTools: the guard knows every argument that a tool takes.
 func TestNames_AreThoseOfTheTools(t *testing.T) {
 	taken := map[string]bool{}
-	for _, tool := range allTools() {
+	for _, tool := range allTools(Commands{Dir: true}) {
 		for _, p := range tool.in {
 			taken[p.name] = true
 			if arguments.known(fold(p.name)) != p.name {

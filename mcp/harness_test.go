@@ -27,7 +27,7 @@ const patience = 20 * time.Second
 
 func newServer(t *testing.T, d *desk) *mcp.Server {
 	t.Helper()
-	s := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Works: noWorks{}}, mcp.Options{Version: "1.2.3"})
+	s := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Processes: d, Sandbox: d, Works: noWorks{}}, mcp.Options{Version: "1.2.3"})
 	t.Cleanup(s.Close)
 	return s
 }

@@ -3,9 +3,8 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,22 +20,46 @@ const askTime = 40 * time.Second
 // itself lives on.
 const stateTime = 10 * time.Minute
 
-// question is the name of the one input request of a held patch.
+// question is the name of the one input request of a held call.
 const question = "approve"
+
+// holdable is a call that can be held, as the client sent it.
+type holdable interface {
+	// digest covers everything that the client asks.
+	digest() writ.Digest
+	// question asks the client's user whether to carry it out. What the client sent is
+	// escaped, and what is cut is said to be.
+	question(context.Context, *call, writ.ApprovalID) string
+	// resumed is what the tool answers once the call was carried out after its hold.
+	resumed(context.Context, *call, writ.Resumed) (any, error)
+}
+
+// unlessHeld is what carryOut answers. When the call is held, or was and the client sends
+// it again, it comes before the client's user instead.
+func (c *call) unlessHeld(ctx context.Context, in holdable, carryOut func() (any, error)) (any, error) {
+	if c.req.Params.RequestState != "" {
+		return c.again(ctx, in)
+	}
+	out, err := carryOut()
+	if h, ok := errors.AsType[*writ.Held](err); ok {
+		c.approval = h.Approval
+		return c.held(ctx, in, h, err)
+	}
+	return out, err
+}
 
 // held brings the hold h of a call before the client's user, when the requester may lift
 // it and the client can ask. Otherwise it is err, which says what to do.
-func (c *call) held(ctx context.Context, in patchArgs, h *writ.Held, err error) (any, error) {
-	req := in.request()
+func (c *call) held(ctx context.Context, in holdable, h *writ.Held, err error) (any, error) {
 	if !h.Self || !c.canAsk() {
 		return nil, err
 	}
 	if c.req.ProtocolVersion() >= stateless {
-		return c.inputRequired(req, h.Approval), nil
+		return c.inputRequired(ctx, in, h.Approval), nil
 	}
 	asked, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	answer, askErr := c.req.Session.Elicit(asked, askFor(req, h.Approval))
+	answer, askErr := c.req.Session.Elicit(asked, c.ask(ctx, in, h.Approval))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -59,24 +82,23 @@ func (c *call) canAsk() bool {
 
 // inputRequired asks a client of the stateless era: it puts the question to its user
 // and sends the call again, with the answer and the state.
-func (c *call) inputRequired(req writ.PatchRequest, id writ.ApprovalID) *sdk.CallToolResult {
+func (c *call) inputRequired(ctx context.Context, in holdable, id writ.ApprovalID) *sdk.CallToolResult {
 	return &sdk.CallToolResult{
-		InputRequests: sdk.InputRequestMap{question: askFor(req, id)},
-		RequestState:  c.seal.close(id, c.who, requestDigest(req), time.Now().Add(stateTime)),
+		InputRequests: sdk.InputRequestMap{question: c.ask(ctx, in, id)},
+		RequestState:  c.seal.close(id, c.who, in.digest(), time.Now().Add(stateTime)),
 	}
 }
 
 // again takes a call that a client of the stateless era sends again.
-func (c *call) again(ctx context.Context, in patchArgs) (any, error) {
-	req := in.request()
-	state, err := c.seal.open(c.req.Params.RequestState, c.who, requestDigest(req), time.Now())
+func (c *call) again(ctx context.Context, in holdable) (any, error) {
+	state, err := c.seal.open(c.req.Params.RequestState, c.who, in.digest(), time.Now())
 	if err != nil {
 		return nil, invalidParams(err.Error())
 	}
 	c.approval = state.Approval
 	answer, ok := c.req.Params.InputResponses[question].(*sdk.ElicitResult)
 	if !ok {
-		return c.inputRequired(req, state.Approval), nil // it has the state, and no answer yet
+		return c.inputRequired(ctx, in, state.Approval), nil // it has the state, and no answer yet
 	}
 	if err := c.seal.use(state, time.Now()); err != nil {
 		return nil, invalidParams(err.Error())
@@ -85,63 +107,35 @@ func (c *call) again(ctx context.Context, in patchArgs) (any, error) {
 }
 
 // answered does what the user said about the hold id.
-func (c *call) answered(ctx context.Context, in patchArgs, id writ.ApprovalID, action string) (any, error) {
+func (c *call) answered(ctx context.Context, in holdable, id writ.ApprovalID, action string) (any, error) {
 	switch action {
 	case "accept":
 		// Somebody else may have decided meanwhile: then what was decided counts.
 		if _, err := c.ws.ResolveApproval(ctx, c.who, id, true); err != nil && writ.CodeOf(err) != codeApprovalConflict {
 			return nil, err
 		}
-		_, op, err := c.ws.Resume(ctx, c.who, id)
+		r, err := c.ws.Resume(ctx, c.who, id)
 		if err != nil {
 			return nil, err
 		}
-		return c.patched(ctx, in, op, false), nil
+		return in.resumed(ctx, c, r)
 	case "decline":
 		if _, err := c.ws.ResolveApproval(ctx, c.who, id, false); err != nil {
 			return nil, err
 		}
-		return nil, &writ.Error{Kind: writ.Conflict, Code: codeApprovalConflict, Msg: "the user declined: the change was not made, do not send it again"}
+		return nil, &writ.Error{Kind: writ.Conflict, Code: codeApprovalConflict, Msg: "the user declined: nothing was done, do not send it again"}
 	}
 	return nil, &writ.Error{
 		Kind: writ.Conflict, Code: codeApprovalRequired,
-		Msg: "the user did not decide: the change waits for approval " + string(id) + ", approval_resolve decides it and operation_resume carries it out",
+		Msg: "the user did not decide: the call waits for approval " + string(id) + ", approval_resolve decides it and operation_resume carries it out",
 	}
 }
 
-// requestDigest covers everything that a client asks with req.
-func requestDigest(req writ.PatchRequest) writ.Digest {
-	return writ.DigestOf([]byte("writ mcp apply_patch v1\n" + string(req.Fingerprint()) + "\n" + req.Key))
-}
-
-// maxNamed bounds how many files a question names.
-const maxNamed = 20
-
-// askFor is the question whether to carry out req. Accepting it is the answer; there
-// is nothing to fill in.
-func askFor(req writ.PatchRequest, id writ.ApprovalID) *sdk.ElicitParams {
-	var b strings.Builder
-	verb := "Change"
-	if req.CheckOnly {
-		verb = "Check, without changing,"
-	}
-	fmt.Fprintf(&b, "%s files in workspace %s?", verb, shown(string(req.Workspace)))
-	n := 0
-	for line := range strings.Lines(req.Patch) {
-		what, path, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "*** "), ": ")
-		if !ok || !strings.HasPrefix(strings.TrimSpace(line), "*** ") {
-			continue
-		}
-		if n++; n <= maxNamed {
-			fmt.Fprintf(&b, "\n%s: %s", shown(what), shown(path))
-		}
-	}
-	if n > maxNamed {
-		fmt.Fprintf(&b, "\nand %d more", n-maxNamed)
-	}
-	fmt.Fprintf(&b, "\nApproval %s: \"writ approvals show %s\" shows the diff.", id, id)
+// ask is the question whether to carry out in. Accepting it is the answer; there is
+// nothing to fill in.
+func (c *call) ask(ctx context.Context, in holdable, id writ.ApprovalID) *sdk.ElicitParams {
 	return &sdk.ElicitParams{
-		Mode: "form", Message: b.String(),
+		Mode: "form", Message: in.question(ctx, c, id),
 		RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`),
 	}
 }

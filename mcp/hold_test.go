@@ -131,9 +131,12 @@ func TestScenario116And117_ApprovalTools(t *testing.T) {
 			t.Errorf("scenario 117: %q", code)
 		}
 		for args, want := range map[string]string{
-			`{"tool":"apply_patch","arguments":{"workspace_id":"gone","patch":"q"}}`:         "WORKSPACE_NOT_FOUND",
-			`{"tool":"apply_patch","arguments":{"workspace_id":"main"}}`:                     "INVALID_PATCH",
-			`{"tool":"exec_command","arguments":{"workspace_id":"main","command":["true"]}}`: "UNAUTHORIZED",
+			`{"tool":"apply_patch","arguments":{"workspace_id":"gone","patch":"q"}}`:              "WORKSPACE_NOT_FOUND",
+			`{"tool":"apply_patch","arguments":{"workspace_id":"main"}}`:                          "INVALID_PATCH",
+			`{"tool":"exec_command","arguments":{"workspace_id":"main"}}`:                         "INVALID_COMMAND",
+			`{"tool":"exec_command","arguments":{"workspace_id":"main","command":["true",null]}}`: "INVALID_COMMAND",
+			`{"tool":"exec_command","arguments":{"workspace_id":"main","command":[]}}`:            "INVALID_COMMAND",
+			`{"tool":"exec_command","arguments":{"workspace_id":"docs","command":["true"]}}`:      "UNAUTHORIZED",
 		} {
 			if code, _ := callTool(t, client, "approval_create", args, nil); code != want {
 				t.Errorf("%s: %q, want %s", args, code, want)

@@ -67,7 +67,7 @@ type infoResult struct {
 	Execution    map[string]any    `json:"execution,omitempty"`
 }
 
-func workspaceInfo(_ context.Context, c *call) (any, error) {
+func workspaceInfo(ctx context.Context, c *call) (any, error) {
 	in, err := decode[struct {
 		Workspace writ.WorkspaceID `json:"workspace_id"`
 	}](c)
@@ -93,21 +93,34 @@ func workspaceInfo(_ context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Workspace, out.Profile, out.Root, out.Execution = &w.ID, w.Profile, w.Root, execution(w)
+	_, unsafe := c.sandbox.Probe(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	out.Workspace, out.Profile, out.Root, out.Execution = &w.ID, w.Profile, w.Root, execution(w, c.commands, unsafe == nil)
 	return out, nil
 }
 
 // execution is what can be done in w (spec/02 §5.1): what is permitted and supported,
-// never what is free at the moment. Commands are not offered yet, so nothing isolates
-// or restrains them.
-func execution(w writ.Workspace) map[string]any {
+// never what is free at the moment. sandboxed says that there are sandboxes: no command
+// runs without one.
+func execution(w writ.Workspace, cmds Commands, sandboxed bool) map[string]any {
 	type m = map[string]any
 	here := w.EnvironmentKind == writ.EnvironmentHost
 	write := w.Profile == writ.WorkspaceWrite
+	exec := here && sandboxed
+	sandbox, enforcement := "none", "none"
+	if exec {
+		sandbox, enforcement = "linux-sandbox", "enforced"
+	}
+	process := m{"available": false}
+	if exec && write && w.Participation != writ.ParticipationRequired && (w.Network == writ.NetworkRestricted || cmds.Egress) {
+		process = m{"available": true, "capabilities": processCapabilities(cmds)}
+	}
 	return m{
 		"environment": m{
 			"kind": w.EnvironmentKind, "client_selectable": false,
-			"exec_supported": false, "file_read_supported": here, "file_write_supported": here,
+			"exec_supported": exec, "file_read_supported": here, "file_write_supported": here,
 		},
 		"permissions": m{"read": true, "write": write, "exec": write},
 		"files": m{
@@ -117,15 +130,38 @@ func execution(w writ.Workspace) map[string]any {
 				"read_max_bytes": readMaxBytes, "find_max_paths": findMaxPaths,
 			},
 		},
-		"process": m{"available": false},
+		"process": process,
 		"serialization": m{
 			"scope": "workspace", "live_process_holds_mutation_lease": true, "parallel_exec": false,
 			"read_while_process_live": true, "find_while_process_live": true, "patch_while_process_live": false,
 			"request_conflict": "wait-fifo", "process_conflict": "reject", "queue_durable": false,
 			"max_waiters_per_resource": 64, "conflict_error": "WORKSPACE_BUSY", "queue_full_error": "RESOURCE_QUEUE_FULL",
 		},
-		"isolation": m{"file_tools_workspace_scoped": true, "command_sandbox": "none"},
-		"network":   m{"policy": w.Network, "enforcement": "none", "client_may_escalate": false},
+		"isolation": m{"file_tools_workspace_scoped": true, "command_sandbox": sandbox},
+		"network":   m{"policy": w.Network, "enforcement": enforcement, "client_may_escalate": false},
 		"approvals": w.Approvals,
+	}
+}
+
+// processCapabilities are those of every process (spec/02 §5.1). Of its lifetime the
+// contract knows a server that takes everything with it: here an id still answers how its
+// process ended, or a runner apart keeps it running and both are found again.
+func processCapabilities(cmds Commands) map[string]any {
+	type m = map[string]any
+	atEnd, recovery := "terminate", "handles"
+	if cmds.Apart {
+		atEnd, recovery = "keep_running", "processes"
+	}
+	return m{
+		"handles": true, "survives_request_end": true, "write_stdin": true, "incremental_read": true, "terminate": true,
+		"output_combined": true,
+		"tty": m{
+			"supported": true, "default": false, "resize_supported": true,
+			"initial_rows": writ.FirstTerminalSize.Rows, "initial_cols": writ.FirstTerminalSize.Cols,
+		},
+		"lifetime": m{
+			"owner": "runner", "client_disconnect": "keep_running",
+			"runner_disconnect": atEnd, "gateway_shutdown": atEnd, "restart_recovery": recovery,
+		},
 	}
 }

@@ -63,7 +63,8 @@ var counting = map[place]map[string]string{
 	params: folded("name arguments _meta inputResponses requestState cursor protocolVersion capabilities " +
 		"clientInfo requestId reason progressToken progress total message uri level ref argument notifications"),
 	arguments: folded("workspace_id path offset limit work_id glob content patch expected_versions " +
-		"operation_key check_only operation_id tool arguments approval_id decision title intent_id outcome"),
+		"operation_key check_only operation_id tool arguments approval_id decision title intent_id outcome " +
+		"command tty cwd process_id data close cursor wait_ms stream signal grace_ms rows cols"),
 	capabilities: folded("experimental extensions roots sampling elicitation"),
 	answer:       folded("_meta action content role roots"),
 }

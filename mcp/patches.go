@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"writ"
 )
@@ -45,19 +47,52 @@ func applyPatch(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	req := in.request()
-	if c.req.Params.RequestState != "" {
-		return c.again(ctx, in)
+	return c.unlessHeld(ctx, in, func() (any, error) {
+		op, replayed, err := c.ws.Patch(ctx, c.who, in.request())
+		if err != nil {
+			return nil, err
+		}
+		return c.patched(ctx, in, op, replayed), nil
+	})
+}
+
+func (a patchArgs) digest() writ.Digest {
+	req := a.request()
+	return writ.DigestOf([]byte("writ mcp apply_patch v1\n" + string(req.Fingerprint()) + "\n" + req.Key))
+}
+
+// maxNamed bounds how many files a question names.
+const maxNamed = 20
+
+func (a patchArgs) question(_ context.Context, _ *call, id writ.ApprovalID) string {
+	var b strings.Builder
+	verb := "Change"
+	if a.CheckOnly {
+		verb = "Check, without changing,"
 	}
-	op, replayed, err := c.ws.Patch(ctx, c.who, req)
-	if h, ok := errors.AsType[*writ.Held](err); ok {
-		c.approval = h.Approval
-		return c.held(ctx, in, h, err)
+	fmt.Fprintf(&b, "%s files in workspace %s?", verb, shown(string(a.Workspace)))
+	n := 0
+	for line := range strings.Lines(a.Patch) {
+		what, path, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "*** "), ": ")
+		if !ok || !strings.HasPrefix(strings.TrimSpace(line), "*** ") {
+			continue
+		}
+		if n++; n <= maxNamed {
+			fmt.Fprintf(&b, "\n%s: %s", shown(what), shown(path))
+		}
 	}
-	if err != nil {
-		return nil, err
+	if n > maxNamed {
+		fmt.Fprintf(&b, "\nand %d more", n-maxNamed)
 	}
-	return c.patched(ctx, in, op, replayed), nil
+	fmt.Fprintf(&b, "\nApproval %s: \"writ approvals show %s\" shows the diff.", id, id)
+	return b.String()
+}
+
+func (a patchArgs) resumed(ctx context.Context, c *call, r writ.Resumed) (any, error) {
+	if r.Operation == nil {
+		return nil, errors.New("a held patch was carried out as something else")
+	}
+	return c.patched(ctx, a, *r.Operation, false), nil
 }
 
 // patchResult is what apply_patch answers.

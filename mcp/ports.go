@@ -37,14 +37,49 @@ type Workspaces interface {
 	// Operation is one row of the ledger, by id or, when that is empty, by key; or
 	// OPERATION_NOT_FOUND.
 	Operation(ctx context.Context, who writ.Principal, id writ.OperationID, key string) (writ.Operation, error)
-	// CreateApproval opens a hold for req, or answers the one that is open for the same.
-	CreateApproval(ctx context.Context, who writ.Principal, tool string, req writ.PatchRequest) (writ.Approval, error)
+	// CreateApproval opens a hold for call, or answers the one that is open for the same.
+	CreateApproval(ctx context.Context, who writ.Principal, call writ.ToolCall) (writ.Approval, error)
 	// ResolveApproval grants or denies a pending hold; APPROVAL_CONFLICT when it is not
 	// pending.
 	ResolveApproval(ctx context.Context, who writ.Principal, id writ.ApprovalID, grant bool) (writ.Approval, error)
 	// Resume carries out what a granted hold waits with, at most once; it answers again
-	// what it answered. Errors are those of Patch and APPROVAL_CONFLICT, APPROVAL_AMBIGUOUS.
-	Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error)
+	// what it answered: the operation of a patch, the process of a command or an input.
+	// Errors are those of what is held and APPROVAL_CONFLICT, APPROVAL_AMBIGUOUS.
+	Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Resumed, error)
+}
+
+// Processes are the commands that were started in workspaces. A process outlives the call
+// that started it. An id that never was, was forgotten, or is of somebody whose processes
+// who may not see, is PROCESS_NOT_FOUND.
+type Processes interface {
+	// Exec starts a command (spec/02 §5.6). A faulty request is INVALID_COMMAND; with any
+	// error nothing was started. A process with DispatchUnknown may have been. A held
+	// request is an error with a *writ.Held in its chain.
+	Exec(ctx context.Context, who writ.Principal, req writ.CommandRequest) (writ.Process, error)
+	// Input writes all of data to the process and, with end, closes its input behind it.
+	// PROCESS_NOT_FOUND also says that the input is closed. Held as Exec is.
+	Input(ctx context.Context, who writ.Principal, id writ.ProcessID, data []byte, end bool) error
+	// Output answers what the process wrote, from a cursor on. It may end in the middle of
+	// a character. A query out of bounds is OUTPUT_LIMIT.
+	Output(ctx context.Context, who writ.Principal, id writ.ProcessID, q writ.OutputQuery) (writ.ProcessOutput, error)
+	// Process says what a process is and where it stands.
+	Process(ctx context.Context, who writ.Principal, id writ.ProcessID) (writ.Process, error)
+	// Resize sets the size of its terminal: PROCESS_NOT_RUNNING, then PROCESS_NOT_TTY
+	// (spec/02 §5.10).
+	Resize(ctx context.Context, who writ.Principal, id writ.ProcessID, size writ.TerminalSize) error
+	// Terminate has the process ended, and does not wait for that. One that has ended is no
+	// error; a k that is none is INVALID_COMMAND.
+	Terminate(ctx context.Context, who writ.Principal, id writ.ProcessID, k writ.Kill) error
+	// Processes are those of a workspace that who may see, the latest first: all that run,
+	// and the last of those that ended. WORKSPACE_NOT_FOUND: there is no such workspace.
+	Processes(ctx context.Context, who writ.Principal, workspace writ.WorkspaceID) ([]writ.Process, error)
+}
+
+// Prober looks at the host that commands run on.
+type Prober interface {
+	// Probe says what a sandbox there enforces. With an error none can be made, and so no
+	// command runs. It may be called often.
+	Probe(ctx context.Context) (writ.Enforcement, error)
 }
 
 // Works are the pieces of work that agents open in workspaces, and the instructions of

@@ -24,6 +24,8 @@ const stateless = "2026-07-28"
 // Services are the parts behind the tools. All are required.
 type Services struct {
 	Workspaces Workspaces
+	Processes  Processes
+	Sandbox    Prober
 	Works      Works
 }
 
@@ -35,16 +37,36 @@ type Options struct {
 	// bytes, the same in all servers that answer on one URL. Empty means a key of this
 	// server's own.
 	StateKey []byte
+	// Commands is what is true of commands on this server.
+	Commands Commands
+}
+
+// Commands says how commands of workspaces are run. Clients are told by workspace_info,
+// which never claims more than this and what Services.Sandbox says.
+type Commands struct {
+	// Egress says that commands of a workspace whose network is enabled reach it, through
+	// a managed proxy. Else none is started in such a workspace.
+	Egress bool
+	// Apart says that the runner is a service of its own: processes outlive this server,
+	// which finds them again. Else they end with it, and their ids answer how.
+	Apart bool
+	// Dir lets exec_command choose the folder to start in. The contract has no such
+	// argument.
+	Dir bool
 }
 
 // Server offers the tools. One Server may serve any number of connections.
 type Server struct {
-	log     *slog.Logger
-	ws      Workspaces
-	works   Works
-	version string
-	tools   []tool
-	seal    *sealer
+	log       *slog.Logger
+	ws        Workspaces
+	processes Processes
+	sandbox   Prober
+	works     Works
+	version   string
+	commands  Commands
+	tools     []tool
+	seal      *sealer
+	homes     homes
 
 	// The SDK's side of a connection, and what is said of it. Only the conformance test,
 	// which serves things that are not the product's, has others.
@@ -64,8 +86,9 @@ func New(log *slog.Logger, services Services, opt Options) *Server {
 		rand.Read(key)
 	}
 	s := &Server{
-		log: log, ws: services.Workspaces, works: services.Works, version: cmp.Or(opt.Version, "dev"),
-		tools: allTools(), seal: newSealer(key),
+		log: log, ws: services.Workspaces, processes: services.Processes, sandbox: services.Sandbox, works: services.Works,
+		version: cmp.Or(opt.Version, "dev"), commands: opt.Commands,
+		tools: allTools(opt.Commands), seal: newSealer(key),
 		// Tools and nothing else, and the list of them does not change.
 		capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		newSDK:       sdk.NewServer,

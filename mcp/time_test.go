@@ -29,7 +29,7 @@ func TestCall_WaitsAtMost50Seconds(t *testing.T) {
 				if test.tool == "read" {
 					d.stall = make(chan struct{}, 1)
 				}
-				s := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Works: noWorks{}}, mcp.Options{})
+				s := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Processes: d, Sandbox: d, Works: noWorks{}}, mcp.Options{})
 				clientOut, serverIn := io.Pipe()
 				serverOut, clientIn := io.Pipe()
 				done := make(chan error, 1)
@@ -73,7 +73,7 @@ func TestCall_WaitsAtMost50Seconds(t *testing.T) {
 func TestLog_HasOneLineForEachCall(t *testing.T) {
 	var out syncBuffer
 	d := newDesk(writ.ApprovalsOff)
-	s := mcp.New(slog.New(slog.NewJSONHandler(&out, nil)), mcp.Services{Workspaces: d, Works: noWorks{}}, mcp.Options{})
+	s := mcp.New(slog.New(slog.NewJSONHandler(&out, nil)), mcp.Services{Workspaces: d, Processes: d, Sandbox: d, Works: noWorks{}}, mcp.Options{})
 	t.Cleanup(s.Close)
 	w := newWeb(t, s)
 	w.initialize()

@@ -11,6 +11,7 @@ type tool struct {
 	name, title, description string
 	hints                    hints
 	in, out                  object
+	faults                   faults
 	// run answers what encodes to the tool's output schema, a result as the SDK has
 	// it, or an error.
 	run func(context.Context, *call) (any, error)
@@ -25,10 +26,13 @@ type hints struct {
 	open        bool // reaches beyond the workspace
 }
 
-// allTools are the tools that work, in the order of the contract (spec/02 §2).
-func allTools() []tool {
+// allTools are the tools of a server on which cmds is true of commands, in the order of
+// the contract (spec/02 §2).
+func allTools(cmds Commands) []tool {
 	return []tool{
 		workspaceInfoTool(), readTool(), findTool(), applyPatchTool(), operationStatusTool(),
+		execCommandTool(cmds), writeStdinTool(cmds), readProcessTool(), processStatusTool(),
+		processResizeTool(), terminateProcessTool(), processListTool(),
 		workOpenTool(), steerStatusTool(), steerClaimNextTool(), steerCompleteTool(), workFinishTool(),
 		approvalCreateTool(), approvalResolveTool(), operationResumeTool(),
 	}

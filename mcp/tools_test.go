@@ -23,8 +23,9 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var wantTools = []string{
-	"apply_patch", "approval_create", "approval_resolve", "find", "operation_resume", "operation_status", "read",
-	"steer_claim_next", "steer_complete", "steer_status", "work_finish", "work_open", "workspace_info",
+	"apply_patch", "approval_create", "approval_resolve", "exec_command", "find", "operation_resume", "operation_status",
+	"process_list", "process_resize", "process_status", "read", "read_process", "steer_claim_next", "steer_complete",
+	"steer_status", "terminate_process", "work_finish", "work_open", "workspace_info", "write_stdin",
 }
 
 // TestTools_AsClientsAreShownThem pins what a model sees: changing it is a change of
@@ -82,8 +83,14 @@ func TestMCP21_AnnotationsAreExplicit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readOnly := map[string]bool{"workspace_info": true, "read": true, "find": true, "operation_status": true, "steer_status": true}
-	destructive := map[string]bool{"apply_patch": true, "approval_resolve": true, "operation_resume": true}
+	readOnly := map[string]bool{
+		"workspace_info": true, "read": true, "find": true, "operation_status": true, "steer_status": true,
+		"read_process": true, "process_status": true, "process_list": true,
+	}
+	destructive := map[string]bool{
+		"apply_patch": true, "approval_resolve": true, "operation_resume": true,
+		"exec_command": true, "write_stdin": true, "terminate_process": true,
+	}
 	for _, tool := range res.Tools {
 		a := tool.Annotations
 		if a == nil || a.DestructiveHint == nil || a.OpenWorldHint == nil {

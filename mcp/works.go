@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"writ"
 )
@@ -258,7 +257,7 @@ func workFinish(ctx context.Context, c *call) (any, error) {
 func (c *call) hint(ctx context.Context, workspace writ.WorkspaceID, work writ.WorkID) *writ.WorkHint {
 	h, found, err := c.works.Hint(ctx, c.who, workspace, work)
 	if err != nil {
-		c.log.LogAttrs(ctx, slog.LevelWarn, "no coordination hint", slog.String("tool", c.tool.name), slog.String("error", reveal(err)))
+		c.noHint(ctx, err)
 		return nil
 	}
 	if !found {

@@ -196,8 +196,8 @@ func (b *backend) Undo(_ context.Context, who writ.Principal, id writ.OperationI
 	return someOperation(), b.called("Undo", who, id, req)
 }
 
-func (b *backend) Resume(_ context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error) {
-	return someHeldPatch(), someOperation(), b.called("Resume", who, id)
+func (b *backend) Resume(_ context.Context, who writ.Principal, id writ.ApprovalID) (writ.Resumed, error) {
+	return someResumed(id), b.called("Resume", who, id)
 }
 
 func (b *backend) Events(_ context.Context, who writ.Principal, f writ.EventFilter) ([]writ.Event, bool, error) {

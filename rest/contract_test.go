@@ -156,6 +156,7 @@ func TestOpenAPISchemasAreTheTypes(t *testing.T) {
 		writ.Approval{}, writ.ApprovalView{}, writ.Event{}, writ.EventData{}, writ.Checkpoint{}, writ.AuditReport{},
 		writ.AuditFault{}, writ.AuditProof{}, writ.Key{}, writ.NewKey{}, writ.Operator{},
 		writ.HeldCall{}, writ.FileChange{}, writ.Workspace{}, writ.PathRules{}, writ.Operation{}, writ.PatchResult{}, writ.UndoRequest{},
+		writ.Resumed{}, writ.Process{}, writ.Signal{},
 		writ.Work{}, writ.Intent{}, writ.IntentRequest{}, writ.IntentEdit{}, writ.QueueRequest{}, writ.ReorderRequest{}, writ.StopRequest{}, writ.Stop{},
 	} {
 		types[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)

@@ -63,9 +63,9 @@ type Workspaces interface {
 	// is the answer. A held request is an error with a *writ.Held in its chain; an error
 	// after the new operation is in the ledger has a *writ.OperationError in its chain.
 	Undo(ctx context.Context, who writ.Principal, id writ.OperationID, req writ.UndoRequest) (writ.Operation, error)
-	// Resume carries out what a granted approval of a patch holds, at most once; it
+	// Resume carries out what a granted approval of a tool's call holds, at most once; it
 	// answers again what it answered. Its errors are as those of Undo.
-	Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error)
+	Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Resumed, error)
 }
 
 // Inbox is what people want of the agents that work in workspaces (spec/02 §10). The

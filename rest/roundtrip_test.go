@@ -78,10 +78,10 @@ func roundTrips() []roundTrip {
 			[]any{writ.ApprovalID("appr_1")}, writ.ApprovalView{Approval: someApproval(), Text: "print(1)", Shown: digest("text")}},
 		{"Vote", func(ctx context.Context, c *client.Client) (any, error) { return c.Vote(ctx, "appr_1", vote) },
 			[]any{writ.ApprovalID("appr_1"), vote}, someApproval()},
-		{"Resume", func(ctx context.Context, c *client.Client) (any, error) {
-			a, op, err := c.Resume(ctx, "appr-2")
-			return []any{a, op}, err
-		}, []any{writ.ApprovalID("appr-2")}, []any{someHeldPatch(), someOperation()}},
+		{"Resume", func(ctx context.Context, c *client.Client) (any, error) { return c.Resume(ctx, "appr-2") },
+			[]any{writ.ApprovalID("appr-2")}, someResumed("appr-2")},
+		{"Resume", func(ctx context.Context, c *client.Client) (any, error) { return c.Resume(ctx, "appr-3") },
+			[]any{writ.ApprovalID("appr-3")}, someResumed("appr-3")},
 		{"Workspaces", func(ctx context.Context, c *client.Client) (any, error) { return c.Workspaces(ctx) },
 			[]any{}, someWorkspaces()},
 		{"Operations", func(ctx context.Context, c *client.Client) (any, error) {
@@ -248,7 +248,7 @@ func TestErrorsOfWorkspacesKeepTheirCode(t *testing.T) {
 		t.Errorf("a held undo is %#v", err)
 	}
 	s.fail(&writ.OperationError{Operation: "op-9", Err: &writ.Error{Kind: writ.Conflict, Code: "VERSION_CONFLICT", Msg: "moved on"}})
-	_, _, err = s.overTCP.Resume(t.Context(), "appr-2")
+	_, err = s.overTCP.Resume(t.Context(), "appr-2")
 	if o, ok := errors.AsType[*writ.OperationError](err); !ok || o.Operation != "op-9" || writ.CodeOf(err) != "VERSION_CONFLICT" || writ.Message(err) != "moved on" {
 		t.Errorf("a failed resume is %#v", err)
 	}

@@ -103,6 +103,25 @@ func someOperation() writ.Operation {
 	}
 }
 
+// someResumed is a patch, or for appr-3 a command, that was carried out.
+func someResumed(id writ.ApprovalID) writ.Resumed {
+	if id == "appr-3" {
+		return writ.Resumed{Approval: someApproval(), Process: ptr(someProcess())}
+	}
+	return writ.Resumed{Approval: someHeldPatch(), Operation: ptr(someOperation())}
+}
+
+func someProcess() writ.Process {
+	return writ.Process{
+		Workspace: "site", Root: "/srv/site", Tenant: "default", By: agent().Ref(), Fingerprint: digest("command"), Program: "bash",
+		Programs: []string{"go", "rm"}, TTY: true, Approval: "appr-3", Dispatch: writ.DispatchConfirmed,
+		ProcessStatus: writ.ProcessStatus{
+			ID: "proc-1", State: writ.ProcessExited, Termination: writ.TerminationSignaled, ExitCode: ptr(1),
+			Signal: &writ.Signal{Number: 9, Name: "SIGKILL"}, Reason: "because", Total: 7, Retained: 3, EOF: true, Started: noon(), Ended: ptr(noon()),
+		},
+	}
+}
+
 // someOperations are one with all fields and one that is not finished. Its changes are
 // no list where it comes from, and one on the wire.
 func someOperations() []writ.Operation {

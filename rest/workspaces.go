@@ -69,16 +69,19 @@ func (a *API) resume(w *recorder, r *http.Request, who writ.Principal) error {
 	if err != nil {
 		return err
 	}
-	v, op, err := a.Workspaces.Resume(r.Context(), who, id)
+	v, err := a.Workspaces.Resume(r.Context(), who, id)
 	if err != nil {
 		return err
 	}
-	v.Rules = full(v.Rules)
-	w.made = string(op.ID)
-	return send(w, http.StatusOK, struct {
-		Approval  writ.Approval  `json:"approval"`
-		Operation writ.Operation `json:"operation"`
-	}{v, wired(op)})
+	v.Approval.Rules = full(v.Approval.Rules)
+	if v.Operation != nil {
+		op := wired(*v.Operation)
+		v.Operation, w.made = &op, string(op.ID)
+	}
+	if v.Process != nil {
+		w.made = string(v.Process.ID)
+	}
+	return send(w, http.StatusOK, v)
 }
 
 // wired is op as it goes over the wire.

@@ -189,21 +189,37 @@ func vote(ctx context.Context, e env, cl *client.Client, id writ.ApprovalID, v w
 
 type approvalsResumeCmd struct {
 	approvalArg
-	JSON bool `name:"json" help:"Print the operation as JSON."`
+	JSON bool `name:"json" help:"Print the operation, or the process, as JSON."`
 }
 
-// Run carries a granted patch out, once: again, it says the same.
+// Run carries a granted call out, once: again, it says the same.
 func (r *approvalsResumeCmd) Run(ctx context.Context, c *cli, e env) error {
 	return withTask(ctx, c, e, func(cl *client.Client) error {
-		_, op, err := cl.Resume(ctx, r.ID)
-		if err != nil {
+		done, err := cl.Resume(ctx, r.ID)
+		switch {
+		case err != nil:
 			return held(e, err)
+		case done.Operation != nil && r.JSON:
+			return document(e.stdout, done.Operation)
+		case done.Operation != nil:
+			return reportOperation(e, *done.Operation)
+		case done.Process != nil && r.JSON:
+			return document(e.stdout, done.Process)
+		case done.Process != nil:
+			return reportProcess(e, *done.Process)
 		}
-		if r.JSON {
-			return document(e.stdout, op)
-		}
-		return reportOperation(e, op)
+		return fmt.Errorf("resume %s: the server answered neither an operation nor a process", r.ID)
 	})
+}
+
+// reportProcess says where a process stands that was started, or got its input.
+func reportProcess(e env, p writ.Process) error {
+	fmt.Fprintf(e.stdout, "%s %s\n", p.ID, cmp.Or(p.State, writ.ProcessRunning))
+	if p.Dispatch == writ.DispatchUnknown {
+		fmt.Fprintf(e.stderr, "writ: whether it was started is not known\n")
+		return exit(exitFailed)
+	}
+	return nil
 }
 
 // withOperator calls fn with a client of an operator's rights.

@@ -65,7 +65,7 @@ func (s *system) serveTCP() (net.Addr, error) {
 	}
 	host, _, _ := net.SplitHostPort(s.cfg.Listen)
 	hosts := append([]string{host}, s.cfg.Hosts...)
-	s.tools = mcp.New(s.slog, mcp.Services{Workspaces: s.workspaces, Works: s.works}, mcp.Options{Version: version})
+	s.tools = mcp.New(s.slog, s.services(s.workspaces), s.toolOptions())
 	s.endpoint = s.tools.HTTP(s.door, mcp.HTTPOptions{
 		Hosts: hosts, Origins: s.cfg.MCP.Origins, Issuer: s.cfg.MCP.Issuer, Resource: s.cfg.MCP.Resource,
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"writ"
+	"writ/gateway"
 	"writ/mcp"
 )
 
@@ -196,8 +197,18 @@ func (s *system) newSession(o sessionOrder) (*mcp.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	workspaces := s.workspaces.With(registry)
-	return mcp.New(s.slog, mcp.Services{Workspaces: workspaces, Works: s.works.With(workspaces)}, mcp.Options{Version: version}), nil
+	return mcp.New(s.slog, s.services(s.workspaces.With(registry)), s.toolOptions()), nil
+}
+
+// services are the parts behind tools in these workspaces.
+func (s *system) services(w *gateway.Workspaces) mcp.Services {
+	return mcp.Services{Workspaces: w, Processes: w, Sandbox: s.runner.Client(), Works: s.works.With(w)}
+}
+
+// toolOptions are those of every server of tools.
+func (s *system) toolOptions() mcp.Options {
+	_, apart := s.runner.(apart)
+	return mcp.Options{Version: version, Commands: mcp.Commands{Apart: apart}}
 }
 
 // connInput is the messages that come on a connection. Closing it ends a read that
