@@ -209,6 +209,15 @@ var DefaultLimits = Limits{
 	WorkspaceBytes: 128 << 20, TmpBytes: 64 << 20, Files: 20_000,
 }
 
+// DefaultProcessLimits are what a process in a workspace gets unless the operator says
+// otherwise: room for a build, and the time of spec/02 §3.3. What it writes beneath the
+// root is not bounded by them, but for the size of one file.
+var DefaultProcessLimits = Limits{
+	WallMS: 30_000, CPUMS: 3_600_000, MemoryBytes: 4 << 30, Processes: 1024,
+	FileBytes: 4 << 30, OpenFiles: 4096, OutputBytes: 1 << 20,
+	WorkspaceBytes: 128 << 20, TmpBytes: 1 << 30, Files: 200_000,
+}
+
 // MaxLimits are the most that a run may get unless the operator configures less.
 var MaxLimits = Limits{
 	WallMS: 3_600_000, CPUMS: 4 * 3_600_000, MemoryBytes: 16 << 30, Processes: 4096,

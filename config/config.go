@@ -41,6 +41,7 @@ type Config struct {
 	Workspaces   []Workspace   `json:"workspaces"`
 	Approvals    Approvals     `json:"approvals"`
 	Limits       Limits        `json:"limits"`
+	Processes    Processes     `json:"processes"`
 	Runner       Runner        `json:"runner"`
 	Log          Log           `json:"log"`
 }
@@ -66,8 +67,17 @@ type Limits struct {
 	Max     writ.Limits `json:"max"`     // the most it may ask for, at most writ.MaxLimits
 }
 
+// Processes bounds the commands that run in workspaces.
+type Processes struct {
+	Live   int         `json:"live"`   // at one time, over all workspaces; one more is refused
+	Limits writ.Limits `json:"limits"` // of each, at most writ.MaxLimits; wall_ms is its time
+}
+
 // Runner sizes the part that runs things.
 type Runner struct {
+	// Socket is where a runner answers that somebody else starts ("writ runner --socket
+	// FILE"). "" means that the server starts its own, which ends with it.
+	Socket    string        `json:"socket"`
 	Slots     int           `json:"slots"`      // runs at one time; 0 means one per core
 	Queue     int           `json:"queue"`      // runs that may wait for a slot
 	QueueWait time.Duration `json:"queue_wait"` // how long each may wait
@@ -90,6 +100,7 @@ func Default() Config {
 		Policy:    "policy",
 		Approvals: Approvals{TTL: time.Hour, Pending: 50},
 		Limits:    Limits{Default: writ.DefaultLimits, Max: writ.MaxLimits},
+		Processes: Processes{Live: 8, Limits: writ.DefaultProcessLimits},
 		Runner:    Runner{Queue: 64, QueueWait: 30 * time.Second, Warm: 2, UIDBase: 861_000},
 		Log:       Log{Level: "info", Format: "auto"},
 	}

@@ -75,12 +75,16 @@ func (c Config) faults() []fault {
 	}
 	within("approvals.pending", c.Approvals.Pending, 1, maxPending)
 	c.limitFaults(add)
+	within("processes.live", c.Processes.Live, 1, maxSlots)
 	within("runner.slots", c.Runner.Slots, 0, maxSlots)
 	within("runner.queue", c.Runner.Queue, 0, maxQueue)
 	within("runner.warm", c.Runner.Warm, 0, maxSlots)
 	within("runner.uid_base", c.Runner.UIDBase, minUIDBase, maxUIDBase)
 	if d := c.Runner.QueueWait; d < 0 || d > maxQueueWait {
 		add("runner.queue_wait", "%v is outside 0s to %v", d, maxQueueWait)
+	}
+	if p := c.Runner.Socket; p != "" && !filepath.IsAbs(p) {
+		add("runner.socket", "%q is not an absolute path", p)
 	}
 	if p := c.Runner.Bwrap; p != "" && !filepath.IsAbs(p) {
 		add("runner.bwrap", "%q is not an absolute path", p)
@@ -149,6 +153,12 @@ func (c Config) limitFaults(add func(path, format string, args ...any)) {
 				name, what, _ := strings.Cut(strings.TrimPrefix(msg, "limits."), " ")
 				add(path+"."+name, "%s", what)
 			}
+		}
+	}
+	low("processes.limits", c.Processes.Limits)
+	for i, f := range c.Processes.Limits.Fields() {
+		if most := *absolute.Fields()[i].Value; *f.Value == 0 || *f.Value > most {
+			add("processes.limits."+f.Name, "%d is outside 1 to %d, the most that writ allows", *f.Value, most)
 		}
 	}
 	low("limits.default", c.Limits.Default)

@@ -33,8 +33,8 @@ func (g *Gateway) Approval(ctx context.Context, who writ.Principal, id writ.Appr
 // show is a with the text for its approver, which is empty when what would have run
 // was deleted.
 func (g *Gateway) show(ctx context.Context, a writ.Approval) (writ.ApprovalView, error) {
-	if a.Action == writ.ActionPatch {
-		return g.showPatch(ctx, a)
+	if a.Call != nil {
+		return g.showCall(ctx, a)
 	}
 	v := writ.ApprovalView{Approval: a}
 	var t writ.Task
@@ -104,8 +104,8 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 		if err := approval.Vote(&a, who, v, seen.Shown, writ.Now()); err != nil {
 			return err
 		}
-		if a.Action == writ.ActionPatch {
-			return g.settlePatchVote(ctx, tx, a, who)
+		if a.Call != nil {
+			return g.settleCallVote(ctx, tx, a, who)
 		}
 		if t, err = tx.Task(ctx, a.Task); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 	if err != nil {
 		return writ.Approval{}, g.refuseVote(ctx, who, id, err)
 	}
-	if a.Action == writ.ActionPatch {
+	if a.Call != nil {
 		return a, nil
 	}
 	g.watch.Changed(t)
@@ -216,8 +216,8 @@ func (g *Gateway) Expire(ctx context.Context, id writ.ApprovalID) error {
 		if err != nil || writ.Now().Before(a.Expires) {
 			return err
 		}
-		if a.Action == writ.ActionPatch {
-			return g.expirePatch(ctx, tx, a)
+		if a.Call != nil {
+			return g.expireCall(ctx, tx, a)
 		}
 		if a.State != writ.ApprovalPending {
 			return nil

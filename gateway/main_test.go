@@ -12,7 +12,10 @@ import (
 	"writ/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.Jail()
+	goleak.VerifyTestMain(m)
+}
 
 // direct writes to the store's file as somebody would who got hold of it.
 func direct(t *testing.T, s *testkit.System, statements ...string) {

@@ -86,9 +86,4 @@ func (w *Workspaces) Undo(ctx context.Context, who writ.Principal, id writ.Opera
 }
 
 // seesOperation reports whether op is who's own, or its tenant's when it administers.
-func seesOperation(who writ.Principal, op writ.Operation) bool {
-	if who.Administers() {
-		return who.Sees(op.Tenant, "")
-	}
-	return who.Tenant == op.Tenant && who.Ref() == op.By
-}
+func seesOperation(who writ.Principal, op writ.Operation) bool { return seesOwn(who, op.Tenant, op.By) }

@@ -183,7 +183,7 @@ func (w *Workspaces) begin(ctx context.Context, o patchOrder, d writ.Decision, a
 		}
 		op = fresh
 		if a != nil {
-			if err := resuming(ctx, tx, *a, op.ID); err != nil {
+			if err := resuming(ctx, tx, *a, func(c *writ.HeldCall) { c.Operation = op.ID }); err != nil {
 				return err
 			}
 		}

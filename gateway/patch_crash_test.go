@@ -63,7 +63,7 @@ func TestScenario60_124_CrashAtEachStep(t *testing.T) {
 				if held {
 					approval = mustHold(t, s, coder, req).ID
 					s.MustResolve(coder, approval, true)
-					call = func() error { _, _, err := s.Tools.Resume(context.Background(), coder, approval); return err }
+					call = func() error { _, _, err := s.Resume(context.Background(), coder, approval); return err }
 				}
 				arrived, die := step.at(s.Files)
 				ended := make(chan error, 1)
@@ -133,7 +133,7 @@ func mustPatchNext(t *testing.T, s *testkit.Workshop) {
 	op, _, err := s.Tools.Patch(context.Background(), s.Agent("coder"), req)
 	if h, ok := errors.AsType[*writ.Held](err); ok {
 		s.MustResolve(s.Agent("coder"), h.Approval, true)
-		_, op, err = s.Tools.Resume(context.Background(), s.Agent("coder"), h.Approval)
+		_, op, err = s.Resume(context.Background(), s.Agent("coder"), h.Approval)
 	}
 	if err != nil || op.Result.Status != writ.PatchChecked {
 		t.Errorf("the next patch: %s, %v", op.Result.Status, err)
@@ -176,11 +176,11 @@ func TestWhatCannotBeSettledYet(t *testing.T) {
 	a := mustHold(t, s, coder, keyed("k", edit("a", "1", "2")...))
 	s.MustResolve(coder, a.ID, true)
 	mend := failOn(t, s.System, writ.EventPatchFinished)
-	_, _, err := s.Tools.Resume(t.Context(), coder, a.ID)
+	_, _, err := s.Resume(t.Context(), coder, a.ID)
 	wantCode(t, "resume", err, "APPROVAL_AMBIGUOUS")
 	mend()
 	s.Files.Before("Recover", func(context.Context) error { return &writ.Error{Kind: writ.Unavailable, Msg: "no runner"} })
-	_, _, err = s.Tools.Resume(t.Context(), coder, a.ID)
+	_, _, err = s.Resume(t.Context(), coder, a.ID)
 	wantCode(t, "resume without a runner", err, "APPROVAL_AMBIGUOUS")
 	if err := s.Tools.Sweep(t.Context(), false); err == nil {
 		t.Error("a sweep without a runner is no error")

@@ -110,7 +110,7 @@ func mustHold(t *testing.T, s *testkit.Workshop, who writ.Principal, req writ.Pa
 // mustResume carries a granted hold out.
 func mustResume(t *testing.T, s *testkit.Workshop, who writ.Principal, id writ.ApprovalID, want writ.PatchStatus) writ.Operation {
 	t.Helper()
-	a, op, err := s.Tools.Resume(context.Background(), who, id)
+	a, op, err := s.Resume(context.Background(), who, id)
 	if err != nil || a.State != writ.ApprovalConsumed || op.Result.Status != want || op.Approval != id {
 		t.Fatalf("resumed: approval %s, operation %s of %q, %v; want %s", a.State, op.Result.Status, op.Approval, err, want)
 	}

@@ -63,7 +63,7 @@ func TestVictim(t *testing.T) {
 	if v.Approval == "" {
 		_, _, err = s.Tools.Patch(context.Background(), s.Agent("coder"), v.Request)
 	} else {
-		_, _, err = s.Tools.Resume(context.Background(), s.Agent("coder"), v.Approval)
+		_, _, err = s.Resume(context.Background(), s.Agent("coder"), v.Approval)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func TestTheLeaseIsGivenUp(t *testing.T) {
 	s, ws := app(t, map[string]string{"a": "1\n"}, nil)
 	coder := s.Agent("coder")
 	granted := func(lines ...string) writ.ApprovalID {
-		a, err := s.Tools.CreateApproval(t.Context(), coder, "apply_patch", change(lines...))
+		a, err := s.CreateApproval(t.Context(), coder, change(lines...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,12 +155,12 @@ func TestTheLeaseIsGivenUp(t *testing.T) {
 		},
 		"moved since the grant": func() {
 			testkit.PutFiles(t, ws.Root, map[string]string{"a": "0\n1\n"})
-			_, _, err := s.Tools.Resume(t.Context(), coder, drifts)
+			_, _, err := s.Resume(t.Context(), coder, drifts)
 			wantCode(t, "resume", err, "APPROVAL_REQUIRED")
 		},
 		"the plan fails": func() {
 			s.Files.Before("Plan", func(context.Context) error { return errors.New("a bug") })
-			_, _, _ = s.Tools.Resume(t.Context(), coder, falls)
+			_, _, _ = s.Resume(t.Context(), coder, falls)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestOneMutationAtATime(t *testing.T) {
 		s.Files.Answer(func(r writ.PatchResult, err error) (writ.PatchResult, error) { now.Add(-1); return r, err })
 		var held []writ.ApprovalID
 		for i := range 8 {
-			a, err := s.Tools.CreateApproval(t.Context(), coder, "apply_patch", change(add(fmt.Sprint("held", i), "x")...))
+			a, err := s.CreateApproval(t.Context(), coder, change(add(fmt.Sprint("held", i), "x")...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +208,7 @@ func TestOneMutationAtATime(t *testing.T) {
 			var err error
 			switch i % 3 {
 			case 0:
-				_, _, err = s.Tools.Resume(context.Background(), coder, held[i/3])
+				_, _, err = s.Resume(context.Background(), coder, held[i/3])
 			case 1:
 				_, _, err = s.Tools.Patch(context.Background(), coder, change(add(fmt.Sprint("f", i), "x")...))
 			case 2:
@@ -251,7 +251,7 @@ func TestCloseWaitsForPatches(t *testing.T) {
 			_, _, err := tools.Patch(t.Context(), s.Agent("coder"), change(add("b", "1")...))
 			return err
 		},
-		"resume": func() error { _, _, err := tools.Resume(t.Context(), s.Agent("coder"), "x"); return err },
+		"resume": func() error { _, err := tools.Resume(t.Context(), s.Agent("coder"), "x"); return err },
 	} {
 		wantKind(t, name, call(), writ.Unavailable)
 	}

@@ -59,7 +59,7 @@ func TestPA17_POL15_DenyByPath(t *testing.T) {
 			if !strings.Contains(writ.Message(err), "the pipeline is not for agents") {
 				t.Errorf("%s: %q does not say why", name, writ.Message(err))
 			}
-			_, err = s.Tools.CreateApproval(t.Context(), coder, "apply_patch", req)
+			_, err = s.CreateApproval(t.Context(), coder, req)
 			wantCode(t, name+", held", err, "UNAUTHORIZED")
 		}
 	}
@@ -242,7 +242,7 @@ func TestPOL06_HeldByARule(t *testing.T) {
 			t.Fatalf("%s: %s, %v", who, got.State, err)
 		}
 		if i == 0 {
-			_, _, err := s.Tools.Resume(ctx, coder, a.ID)
+			_, _, err := s.Resume(ctx, coder, a.ID)
 			wantCode(t, "resume with one grant of two", err, "APPROVAL_CONFLICT")
 		}
 	}
@@ -289,7 +289,7 @@ func TestPA07_PolicyMovedBetweenHoldAndResume(t *testing.T) {
 		s.MustResolve(coder, a.ID, true)
 		setPolicy(t, s.System, testkit.WorkspacePolicy+noPatches)
 		for range 2 {
-			_, _, err := s.Tools.Resume(t.Context(), coder, a.ID)
+			_, _, err := s.Resume(t.Context(), coder, a.ID)
 			wantCode(t, "resume", err, "UNAUTHORIZED")
 		}
 		if got := s.StoredApproval(a.ID); got.State != writ.ApprovalConsumed {
@@ -303,7 +303,7 @@ func TestPA07_PolicyMovedBetweenHoldAndResume(t *testing.T) {
 		a := mustHold(t, s, coder, change(edit("a", "1", "2")...))
 		s.MustResolve(coder, a.ID, true)
 		setPolicy(t, s.System, testkit.WorkspacePolicy+holdPatches)
-		_, _, err := s.Tools.Resume(t.Context(), coder, a.ID)
+		_, _, err := s.Resume(t.Context(), coder, a.ID)
 		h, ok := errors.AsType[*writ.Held](err)
 		if !ok || h.Self || h.Approval == a.ID {
 			t.Fatalf("%v", err)
@@ -320,7 +320,7 @@ func TestPA07_PolicyMovedBetweenHoldAndResume(t *testing.T) {
 		a := mustHold(t, s, coder, change(edit("a", "1", "2")...))
 		s.MustResolve(s.Operator("ann"), a.ID, true)
 		setPolicy(t, s.System, testkit.WorkspacePolicy+holdPatches+"// another version\n")
-		_, _, err := s.Tools.Resume(t.Context(), coder, a.ID)
+		_, _, err := s.Resume(t.Context(), coder, a.ID)
 		h, ok := errors.AsType[*writ.Held](err)
 		if !ok || h.Approval == a.ID {
 			t.Fatalf("%v", err)
@@ -342,7 +342,7 @@ func TestPA07_PolicyMovedBetweenHoldAndResume(t *testing.T) {
 		a := mustHold(t, s, coder, change(edit("a", "1", "2")...))
 		s.MustResolve(s.Operator("ann"), a.ID, true)
 		setPolicy(t, s.System, testkit.WorkspacePolicy+strings.Replace(holdPatches, `@hold`, `@grants("2") @hold`, 1))
-		_, _, err := s.Tools.Resume(t.Context(), coder, a.ID)
+		_, _, err := s.Resume(t.Context(), coder, a.ID)
 		h, ok := errors.AsType[*writ.Held](err)
 		if !ok || s.StoredApproval(h.Approval).Need.Grants != 2 {
 			t.Fatalf("%v", err)
@@ -414,7 +414,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 			},
 			"WORKSPACE_NOT_FOUND patch": func() error { _, _, err := s.Tools.Patch(ctx, who, req); return err },
 			"WORKSPACE_NOT_FOUND hold": func() error {
-				_, err := s.Tools.CreateApproval(ctx, who, "apply_patch", req)
+				_, err := s.CreateApproval(ctx, who, req)
 				return err
 			},
 			"OPERATION_NOT_FOUND by id":  func() error { _, err := s.Tools.Operation(ctx, who, op.ID, ""); return err },
@@ -431,8 +431,8 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 				_, err := s.Tools.ResolveApproval(ctx, who, pending.ID, false)
 				return err
 			},
-			"APPROVAL_NOT_FOUND resume": func() error { _, _, err := s.Tools.Resume(ctx, who, a.ID); return err },
-			"APPROVAL_NOT_FOUND none":   func() error { _, _, err := s.Tools.Resume(ctx, who, "appr-none"); return err },
+			"APPROVAL_NOT_FOUND resume": func() error { _, _, err := s.Resume(ctx, who, a.ID); return err },
+			"APPROVAL_NOT_FOUND none":   func() error { _, _, err := s.Resume(ctx, who, "appr-none"); return err },
 		} {
 			want, name, _ := strings.Cut(what, " ")
 			err := call()
@@ -459,7 +459,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 	mate := s.Agent("mate")
 	_, err := s.Tools.Operation(ctx, mate, op.ID, "")
 	wantCode(t, "another identity's operation", err, "OPERATION_NOT_FOUND")
-	_, _, err = s.Tools.Resume(ctx, mate, a.ID)
+	_, _, err = s.Resume(ctx, mate, a.ID)
 	wantCode(t, "another identity's hold", err, "APPROVAL_NOT_FOUND")
 	for _, who := range []writ.Principal{s.Operator("ann"), testkit.Local()} {
 		if got, err := s.Tools.Operation(ctx, who, op.ID, ""); err != nil || got.ID != op.ID {

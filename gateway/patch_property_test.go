@@ -123,7 +123,7 @@ func (m *ledgerModel) again(rt *rapid.T) {
 
 func (m *ledgerModel) create(rt *rapid.T) {
 	who, req := m.fresh(rt)
-	a, err := m.s.Tools.CreateApproval(context.Background(), who, "apply_patch", req)
+	a, err := m.s.CreateApproval(context.Background(), who, req)
 	if err == nil {
 		m.holds = append(m.holds, a.ID)
 	}
@@ -155,7 +155,7 @@ func (m *ledgerModel) resume(rt *rapid.T) {
 		return
 	}
 	was := m.s.StoredApproval(id)
-	_, op, err := m.s.Tools.Resume(context.Background(), m.s.Agent(was.Identity), id)
+	_, op, err := m.s.Resume(context.Background(), m.s.Agent(was.Identity), id)
 	m.allow(rt, err, "APPROVAL_CONFLICT", "OPERATION_KEY_CONFLICT", "VERSION_CONFLICT", "INVALID_PATCH", "OPERATION_NOT_FOUND")
 	if err == nil && was.State != writ.ApprovalGranted && was.State != writ.ApprovalQueued && was.State != writ.ApprovalConsumed {
 		rt.Fatalf("operation %s was carried out for a hold that was %s", op.ID, was.State)
@@ -241,7 +241,7 @@ func mustPatchFree(rt *rapid.T, m *ledgerModel) {
 	if h, ok := errors.AsType[*writ.Held](err); ok {
 		who := m.s.Operator("ann")
 		m.s.MustResolve(who, h.Approval, true)
-		_, op, err = m.s.Tools.Resume(context.Background(), m.s.Agent("coder"), h.Approval)
+		_, op, err = m.s.Resume(context.Background(), m.s.Agent("coder"), h.Approval)
 	}
 	if err != nil || op.Result.Status != writ.PatchApplied {
 		rt.Fatalf("%s, %v", op.Result.Status, err)

@@ -100,7 +100,7 @@ func TestEventsOfEachOutcome(t *testing.T) {
 			do: func(t *testing.T, s *testkit.Workshop, _ writ.Workspace) {
 				a := mustHold(t, s, s.Agent("coder"), change(edit("a", "1", "2")...))
 				s.MustResolve(s.Operator("ann"), a.ID, false)
-				_, _, err := s.Tools.Resume(t.Context(), s.Agent("coder"), a.ID)
+				_, _, err := s.Resume(t.Context(), s.Agent("coder"), a.ID)
 				wantCode(t, "resume", err, "APPROVAL_CONFLICT")
 			},
 			want: []string{"approval.requested status=pending", "approval.voted status=denied by operator:ann", "approval.decided status=denied by operator:ann"},
@@ -118,7 +118,7 @@ func TestEventsOfEachOutcome(t *testing.T) {
 				a := mustHold(t, s, s.Agent("coder"), change(edit("a", "1", "2")...))
 				s.MustResolve(s.Agent("coder"), a.ID, true)
 				testkit.PutFiles(t, ws.Root, map[string]string{"a": "0\n1\n"})
-				_, _, err := s.Tools.Resume(t.Context(), s.Agent("coder"), a.ID)
+				_, _, err := s.Resume(t.Context(), s.Agent("coder"), a.ID)
 				wantCode(t, "resume", err, "APPROVAL_REQUIRED")
 			},
 			want: []string{
@@ -132,7 +132,7 @@ func TestEventsOfEachOutcome(t *testing.T) {
 				a := mustHold(t, s, s.Agent("coder"), change(edit("a", "1", "2")...))
 				s.MustResolve(s.Agent("coder"), a.ID, true)
 				setPolicy(t, s.System, testkit.WorkspacePolicy+noPatches)
-				_, _, err := s.Tools.Resume(t.Context(), s.Agent("coder"), a.ID)
+				_, _, err := s.Resume(t.Context(), s.Agent("coder"), a.ID)
 				wantCode(t, "resume", err, "UNAUTHORIZED")
 			},
 			want: []string{
@@ -213,7 +213,7 @@ func TestPA12_NoTextOfPatchesIsKept(t *testing.T) {
 				_, _, err := s.Tools.Patch(t.Context(), s.Agent("coder"), change(lines...))
 				if h, ok := errors.AsType[*writ.Held](err); ok {
 					s.MustResolve(s.Agent("coder"), h.Approval, true)
-					_, _, err = s.Tools.Resume(t.Context(), s.Agent("coder"), h.Approval)
+					_, _, err = s.Resume(t.Context(), s.Agent("coder"), h.Approval)
 				}
 				if err == nil != (name == "applied") {
 					t.Fatalf("%v", err)
@@ -238,9 +238,9 @@ func TestPA12_RejectedWhenResumed(t *testing.T) {
 	a := mustHold(t, s, s.Agent("coder"), change(edit("a", "1", "MARKER")...))
 	s.MustResolve(s.Agent("coder"), a.ID, true)
 	testkit.PutFiles(t, ws.Root, map[string]string{"a": "MARKER of the file\n"})
-	_, _, first := s.Tools.Resume(t.Context(), s.Agent("coder"), a.ID)
+	_, _, first := s.Resume(t.Context(), s.Agent("coder"), a.ID)
 	wantCode(t, "resume", first, "INVALID_PATCH")
-	_, _, again := s.Tools.Resume(t.Context(), s.Agent("coder"), a.ID)
+	_, _, again := s.Resume(t.Context(), s.Agent("coder"), a.ID)
 	wantCode(t, "resume again", again, "INVALID_PATCH")
 	if operationOf(first) != operationOf(again) || strings.Contains(writ.Message(again), "MARKER") || !strings.Contains(writ.Message(again), "line 3") {
 		t.Errorf("first %v of %s, again %v of %s", first, operationOf(first), again, operationOf(again))
@@ -365,7 +365,7 @@ func TestAUD04_NoRecordOfAPatch(t *testing.T) {
 		a := mustHold(t, s, s.Agent("coder"), change(edit("a", "1", "2")...))
 		s.MustResolve(s.Agent("coder"), a.ID, true)
 		mend := failOn(t, s.System, writ.EventPatchStarted)
-		_, op, err := s.Tools.Resume(t.Context(), s.Agent("coder"), a.ID)
+		_, op, err := s.Resume(t.Context(), s.Agent("coder"), a.ID)
 		if writ.KindOf(err) != writ.Internal || op.ID != "" {
 			t.Errorf("%s, %v", op.ID, err)
 		}

@@ -357,7 +357,7 @@ func TestScenario63_POL14_ReadOnly(t *testing.T) {
 	for _, req := range []writ.PatchRequest{change(edit("a", "1", "2")...), {Workspace: "app", Patch: "no patch", CheckOnly: true}} {
 		_, _, err := s.Tools.Patch(t.Context(), s.Agent("coder"), req)
 		wantCode(t, "patch", err, "UNAUTHORIZED")
-		_, err = s.Tools.CreateApproval(t.Context(), s.Agent("coder"), "apply_patch", req)
+		_, err = s.CreateApproval(t.Context(), s.Agent("coder"), req)
 		wantCode(t, "create an approval", err, "UNAUTHORIZED")
 	}
 	if n := len(s.Operations()); n != 0 || s.Files.Calls("Patch")+s.Files.Calls("Plan") != 0 {

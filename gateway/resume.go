@@ -20,38 +20,40 @@ import (
 //
 // The files are looked at again: when they are not as they were when the hold was
 // opened, a new one is opened, which says what moved, and is the answer.
-func (w *Workspaces) Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (a writ.Approval, op writ.Operation, err error) {
+func (w *Workspaces) Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (r writ.Resumed, err error) {
 	if err := w.enter(); err != nil {
-		return a, op, err
+		return r, err
 	}
 	defer w.leave()
-	if _, err := w.heldPatch(ctx, who, id); err != nil {
-		return a, op, err
+	if _, err := w.heldCall(ctx, who, id); err != nil {
+		return r, err
 	}
 	if !w.take(string(id)) {
-		return a, op, conflictOf(id, "approval %s is being carried out by another call", id)
+		return r, conflictOf(id, "approval %s is being carried out by another call", id)
 	}
 	defer w.drop(string(id))
-	if a, err = w.heldPatch(ctx, who, id); err != nil { // as it is now that nobody else moves it
-		return a, op, err
+	a, err := w.heldCall(ctx, who, id) // as it is now that nobody else moves it
+	if err != nil {
+		return r, err
 	}
 	switch a.State {
 	case writ.ApprovalConsumed:
-		op, err = w.outcome(ctx, a)
+		r, err = w.outcome(ctx, a)
 	case writ.ApprovalGranted, writ.ApprovalQueued:
-		op, err = w.resume(ctx, who, a)
+		r, err = w.resume(ctx, who, a)
 	case writ.ApprovalResuming:
-		op, err = w.reconcile(ctx, who, a)
+		r, err = w.reconcile(ctx, who, a)
 	default:
-		return a, op, conflictOf(id, "%s", approval.History(a))
+		return r, conflictOf(id, "%s", approval.History(a))
 	}
-	if op.ID == "" && writ.KindOf(err) == writ.Conflict && writ.CodeOf(err) == "" {
+	if r.Operation == nil && r.Process == nil && writ.KindOf(err) == writ.Conflict && writ.CodeOf(err) == "" {
 		err = conflictOf(id, "%s: another server has it", writ.Message(err))
 	}
+	r.Approval = a
 	if err == nil {
-		a, err = w.heldPatch(ctx, who, id)
+		r.Approval, err = w.heldCall(ctx, who, id)
 	}
-	return a, op, err
+	return r, err
 }
 
 func conflictOf(id writ.ApprovalID, format string, args ...any) error {
@@ -68,17 +70,54 @@ func ambiguous(a writ.Approval, why string) error {
 
 // resume carries a granted hold out. It is decided again, by the rules and the registry
 // of now, for its requester.
-func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Approval) (op writ.Operation, err error) {
+func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Approval) (r writ.Resumed, err error) {
 	if a.State == writ.ApprovalGranted && !writ.Now().Before(a.Expires) {
 		if err := w.g.Expire(ctx, a.ID); err != nil {
-			return op, err
+			return r, err
 		}
-		return op, conflictOf(a.ID, "approval %s was granted and expired unused at %s: send the patch again", a.ID, a.Expires.Format("15:04:05 MST"))
+		return r, conflictOf(a.ID, "approval %s was granted and expired unused at %s: send the call again", a.ID, a.Expires.Format("15:04:05 MST"))
 	}
+	switch a.Action {
+	case writ.ActionExec:
+		p, err := w.resumeCommand(ctx, who, a)
+		return writ.Resumed{Process: processOrNone(p)}, err
+	case writ.ActionInput:
+		p, err := w.resumeInput(ctx, who, a)
+		return writ.Resumed{Process: processOrNone(p)}, err
+	}
+	op, err := w.resumePatch(ctx, who, a)
+	return writ.Resumed{Operation: operationOrNone(op)}, err
+}
+
+func operationOrNone(op writ.Operation) *writ.Operation {
+	if op.ID == "" {
+		return nil
+	}
+	return &op
+}
+
+func processOrNone(p writ.Process) *writ.Process {
+	if p.ID == "" {
+		return nil
+	}
+	return &p
+}
+
+// requesters is the workspace that a was opened for, as it is registered now. It must be
+// the requester's, too, and not only that of who resumes.
+func (w *Workspaces) requesters(a writ.Approval) (writ.Workspace, error) {
+	ws, err := w.registry.Get(requesterOf(a), a.Call.Workspace)
+	if err == nil && ws.Root != a.Call.Root {
+		err = conflictOf(a.ID, "approval %s is for %s, and workspace %s is another folder here", a.ID, a.Call.Root, ws.ID)
+	}
+	return ws, err
+}
+
+func (w *Workspaces) resumePatch(ctx context.Context, who writ.Principal, a writ.Approval) (op writ.Operation, err error) {
 	o := patchOrder{who: requesterOf(a), actor: who.Ref()}
 	var plan writ.PatchPlan
 	err = w.g.db.View(ctx, func(tx *store.Tx) error {
-		o.req, plan, err = held(ctx, tx, a)
+		o.req, plan, err = heldPatch(ctx, tx, a)
 		return err
 	})
 	if writ.KindOf(err) == writ.NotFound {
@@ -90,12 +129,8 @@ func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Appr
 	if o.req.Fingerprint() != a.Spec || o.req.Key != a.Call.Key || plan.Digest() != a.Call.Plan {
 		return op, w.voidHeld(ctx, a, "what is stored of it is not what was approved")
 	}
-	// Not who's registry alone: the workspace must be the requester's, too.
-	if o.ws, err = w.registry.Get(o.who, a.Call.Workspace); err != nil {
+	if o.ws, err = w.requesters(a); err != nil {
 		return op, err
-	}
-	if o.ws.Root != a.Call.Root {
-		return op, conflictOf(a.ID, "approval %s is for %s, and workspace %s is another folder here", a.ID, a.Call.Root, o.ws.ID)
 	}
 	o.paths = pathsOf(o.req, o.ws, plan.Changes)
 	if a.State == writ.ApprovalGranted {
@@ -110,7 +145,7 @@ func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Appr
 	defer lease.Release()
 	d := w.decide(o.who, o.ws, writ.ActionPatch, o.paths)
 	if d.Effect == writ.Deny {
-		return op, w.refuseResumed(ctx, o, a, d)
+		return op, w.refuseResumed(ctx, o.who, o.ws, o.paths, a, d)
 	}
 	now, err := w.files.Plan(ctx, o.ws, o.req)
 	if err != nil && notBegun(err) {
@@ -151,11 +186,11 @@ func (w *Workspaces) carryOutHeld(ctx context.Context, o patchOrder, a writ.Appr
 	op, done, replayed, err := w.begin(ctx, o, d, &a)
 	switch {
 	case writ.CodeOf(err) == codeKeyConflict:
-		return op, w.consumeWith(ctx, a, "", err)
+		return op, w.consumeWith(ctx, a, nil, err)
 	case err != nil:
 		return op, err
 	case replayed: // the key was used meanwhile, for the same
-		return op, w.consumeWith(ctx, a, op.ID, nil)
+		return op, w.consumeWith(ctx, a, func(c *writ.HeldCall) { c.Operation = op.ID }, nil)
 	}
 	defer done()
 	if fault != nil {
@@ -185,29 +220,35 @@ func (w *Workspaces) queue(ctx context.Context, a *writ.Approval) error {
 	})
 }
 
-// resuming moves a, in the transaction that puts its operation into the ledger.
-func resuming(ctx context.Context, tx *store.Tx, a writ.Approval, op writ.OperationID) error {
+// resuming moves a, in the transaction that records what it begins; begun, which may be
+// nil, notes that in it.
+func resuming(ctx context.Context, tx *store.Tx, a writ.Approval, begun func(*writ.HeldCall)) error {
 	from := a.State
 	if from == writ.ApprovalQueued {
 		if err := approval.Resume(&a); err != nil {
 			return err
 		}
 	}
-	held := *a.Call
-	held.Operation = op
-	a.Call = &held
+	if begun != nil {
+		call := *a.Call
+		begun(&call)
+		a.Call = &call
+	}
 	return swapApproval(ctx, tx, a, from)
 }
 
 // consume ends the approval of an operation that is over, with it (spec/02 §15
 // invariant 6).
 func (w *Workspaces) consume(ctx context.Context, tx *store.Tx, op writ.Operation) error {
-	a, err := tx.Approval(ctx, op.Approval)
-	if err != nil {
+	return consumeIn(ctx, tx, op.Approval, nil)
+}
+
+// consumeIn ends the approval of what is over: with the error that it is answered with,
+// or, when that is nil, with what it began.
+func consumeIn(ctx context.Context, tx *store.Tx, id writ.ApprovalID, cause error) error {
+	a, err := tx.Approval(ctx, id)
+	if err != nil || a.State != writ.ApprovalResuming { // settled already
 		return err
-	}
-	if a.State != writ.ApprovalResuming {
-		return nil // settled already
 	}
 	if err := approval.Consume(&a); err != nil {
 		return err
@@ -215,36 +256,26 @@ func (w *Workspaces) consume(ctx context.Context, tx *store.Tx, op writ.Operatio
 	if err := swapApproval(ctx, tx, a, writ.ApprovalResuming); err != nil {
 		return err
 	}
+	if cause != nil {
+		text, err := json.Marshal(storedError{writ.KindOf(cause), writ.CodeOf(cause), writ.Message(cause)})
+		if err != nil {
+			return fmt.Errorf("encode outcome of %s: %w", id, err)
+		}
+		if err := tx.PutApprovalBody(ctx, id, store.BodyOutcome, text); err != nil {
+			return err
+		}
+	}
 	return scrub(ctx, tx, a)
 }
 
-// consumeWith ends a, which was not carried out itself: with op, which is the same, or
-// with the error cause, which is answered.
-func (w *Workspaces) consumeWith(ctx context.Context, a writ.Approval, op writ.OperationID, cause error) error {
+// consumeWith ends a, which was not carried out itself: with what it came to, or with
+// the error cause, which is answered.
+func (w *Workspaces) consumeWith(ctx context.Context, a writ.Approval, begun func(*writ.HeldCall), cause error) error {
 	err := w.g.db.Update(ctx, func(tx *store.Tx) error {
-		if err := resuming(ctx, tx, a, op); err != nil {
+		if err := resuming(ctx, tx, a, begun); err != nil {
 			return err
 		}
-		b, err := tx.Approval(ctx, a.ID)
-		if err != nil {
-			return err
-		}
-		if err := approval.Consume(&b); err != nil {
-			return err
-		}
-		if err := swapApproval(ctx, tx, b, writ.ApprovalResuming); err != nil {
-			return err
-		}
-		if cause != nil {
-			text, err := json.Marshal(storedError{writ.KindOf(cause), writ.CodeOf(cause), writ.Message(cause)})
-			if err != nil {
-				return fmt.Errorf("encode outcome of %s: %w", a.ID, err)
-			}
-			if err := tx.PutApprovalBody(ctx, a.ID, store.BodyOutcome, text); err != nil {
-				return err
-			}
-		}
-		return scrub(ctx, tx, b)
+		return consumeIn(ctx, tx, a.ID, cause)
 	})
 	if err != nil {
 		return err
@@ -260,37 +291,48 @@ type storedError struct {
 }
 
 // refuseResumed ends a granted hold that is not allowed any more (scenario 130).
-func (w *Workspaces) refuseResumed(ctx context.Context, o patchOrder, a writ.Approval, d writ.Decision) error {
-	cause := w.refuse(ctx, o.who, o.ws, writ.ActionPatch, o.paths, d)
+func (w *Workspaces) refuseResumed(ctx context.Context, who writ.Principal, ws writ.Workspace, paths []string, a writ.Approval, d writ.Decision) error {
+	cause := w.refuse(ctx, who, ws, a.Action, paths, d)
 	if writ.CodeOf(cause) != codeUnauthorized {
 		return cause
 	}
-	return w.consumeWith(ctx, a, "", cause)
+	return w.consumeWith(ctx, a, nil, cause)
 }
 
 // outcome is what a consumed approval answered.
-func (w *Workspaces) outcome(ctx context.Context, a writ.Approval) (op writ.Operation, err error) {
+func (w *Workspaces) outcome(ctx context.Context, a writ.Approval) (r writ.Resumed, err error) {
 	var stored storedError
+	failed := false
 	err = w.g.db.View(ctx, func(tx *store.Tx) error {
-		if a.Call.Operation != "" {
-			op, err = tx.Operation(ctx, a.Call.Operation)
-			return err
-		}
 		b, err := tx.ApprovalBody(ctx, a.ID, store.BodyOutcome)
-		if err != nil {
+		if failed = err == nil; failed {
+			return json.Unmarshal(b, &stored)
+		}
+		switch {
+		case writ.KindOf(err) != writ.NotFound:
+			return err
+		case a.Call.Operation != "":
+			op, err := tx.Operation(ctx, a.Call.Operation)
+			r.Operation = operationOrNone(op)
+			return err
+		case a.Call.Process != "":
+			p, err := tx.Process(ctx, a.Call.Process)
+			r.Process = processOrNone(p)
 			return err
 		}
-		return json.Unmarshal(b, &stored)
+		return err
 	})
 	switch {
 	case writ.KindOf(err) == writ.NotFound:
-		return op, ambiguous(a, "how it ended was not kept")
+		return r, ambiguous(a, "how it ended was not kept")
 	case err != nil:
-		return op, err
-	case a.Call.Operation == "":
-		return op, &writ.Error{Kind: stored.Kind, Code: stored.Code, Op: "resume", Msg: stored.Msg}
+		return r, err
+	case failed:
+		return r, &writ.Error{Kind: stored.Kind, Code: stored.Code, Op: "resume", Msg: stored.Msg}
+	case r.Operation != nil:
+		return r, errorOf(*r.Operation)
 	}
-	return op, errorOf(op)
+	return r, nil
 }
 
 // errorOf is the error that a rejected operation was answered with, nil for the others.
@@ -302,24 +344,30 @@ func errorOf(op writ.Operation) error {
 }
 
 // reconcile answers for a hold whose carrying out was interrupted (spec/02 §9).
-func (w *Workspaces) reconcile(ctx context.Context, who writ.Principal, a writ.Approval) (op writ.Operation, err error) {
+func (w *Workspaces) reconcile(ctx context.Context, who writ.Principal, a writ.Approval) (r writ.Resumed, err error) {
+	if a.Action != writ.ActionPatch {
+		// A command is never started again, an input never given again.
+		return r, w.consumeWith(ctx, a, nil, ambiguous(a, "the server stopped before it was known"))
+	}
 	if a.Call.Operation == "" { // nothing was begun: the two are one transaction here
 		return w.resume(ctx, who, a)
 	}
 	if err := w.Sweep(ctx, false); err != nil {
 		w.g.slog.Error("settle patches", "err", err)
 	}
+	var op writ.Operation
 	err = w.g.db.View(ctx, func(tx *store.Tx) error {
 		op, err = tx.Operation(ctx, a.Call.Operation)
 		return err
 	})
 	switch {
 	case err != nil && writ.KindOf(err) != writ.NotFound:
-		return op, err
+		return r, err
 	case err != nil || op.Finished == nil:
-		return op, ambiguous(a, "it is not known yet how it ended; look at the files, or ask again later")
+		return r, ambiguous(a, "it is not known yet how it ended; look at the files, or ask again later")
 	}
-	return op, errorOf(op)
+	r.Operation = &op
+	return r, errorOf(op)
 }
 
 // stricter is the one of two modes in which fewer may decide.

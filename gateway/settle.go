@@ -4,19 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"writ"
 	"writ/store"
 )
 
-// Sweep settles the patches that nobody carries out any more: what the runner wrote
+// Sweep settles the processes, when it is the first, and the patches that nobody carries out any more: what the runner wrote
 // down about how they ended becomes how they ended in the ledger. first is true for the
 // sweep before anything else of this process began.
 //
 // A patch of which the runner has no trace ends unknown (spec/02 §6, scenario 60): the
 // ledger does not guess.
 func (w *Workspaces) Sweep(ctx context.Context, first bool) error {
+	if first {
+		if err := w.settleProcesses(ctx, true); err != nil {
+			return err
+		}
+	}
 	lost, err := w.lost(ctx)
 	if err != nil || len(lost) == 0 && !first {
 		return err
@@ -100,8 +106,11 @@ func (w *Workspaces) forgetRecorded(ctx context.Context, id writ.OperationID) er
 	return nil
 }
 
-// Watch sweeps until ctx ends.
+// Watch sweeps, and records the ends of processes, until ctx ends.
 func (w *Workspaces) Watch(ctx context.Context) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() { w.follow(ctx) })
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {
@@ -110,6 +119,7 @@ func (w *Workspaces) Watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		w.dropOutputs(ctx)
 		if err := w.Sweep(ctx, false); err != nil && ctx.Err() == nil {
 			w.g.slog.Error("sweep patches", "err", err)
 		}

@@ -37,10 +37,13 @@ type Workspaces struct {
 
 // workbench is what all views of the workspaces share.
 type workbench struct {
-	g      *Gateway
-	files  Files
-	leases workspace.Leases
-	reads  readLog
+	g         *Gateway
+	files     Files
+	processes Processes
+	limits    writ.Limits // of each process; every field set
+	leases    workspace.Leases
+	procs     processTable
+	reads     readLog
 
 	mu     sync.Mutex
 	closed bool            // guarded by mu; once true, work only falls
@@ -48,10 +51,20 @@ type workbench struct {
 	live   map[string]bool // guarded by mu; operations and approvals that a call is carrying out
 }
 
+// Parts are what does the work that Workspaces decides about. All are required.
+type Parts struct {
+	Files     Files
+	Processes Processes
+	Limits    writ.Limits // of each process; every field set
+}
+
 // NewWorkspaces is the way to the workspaces of registry, decided and recorded by g.
-// Call Sweep once before anything else, to settle what an earlier process left.
-func NewWorkspaces(g *Gateway, files Files, registry *workspace.Registry) *Workspaces {
-	return &Workspaces{workbench: &workbench{g: g, files: files, live: map[string]bool{}, reads: readLog{g: g}}, registry: registry}
+// Call Sweep once before anything else, to settle what an earlier process left, and
+// Watch to hear of the ends of processes.
+func NewWorkspaces(g *Gateway, p Parts, registry *workspace.Registry) *Workspaces {
+	return &Workspaces{registry: registry, workbench: &workbench{
+		g: g, files: p.Files, processes: p.Processes, limits: p.Limits, live: map[string]bool{}, reads: readLog{g: g},
+	}}
 }
 
 // With is the same with other workspaces: leases, ledger and holds are shared. A
@@ -137,12 +150,22 @@ const (
 )
 
 // scopes are what a registered identity needs for an action.
-var scopes = map[writ.Action]writ.Scope{writ.ActionRead: writ.ScopeRead, writ.ActionPatch: writ.ScopePatch}
+var scopes = map[writ.Action]writ.Scope{
+	writ.ActionRead: writ.ScopeRead, writ.ActionPatch: writ.ScopePatch,
+	writ.ActionExec: writ.ScopeExec, writ.ActionInput: writ.ScopeExec,
+}
 
-// decide answers whether who may do action in ws, in the order of spec/01 §2 rule 5:
-// what the workspace allows at all, identity, scope, policy. Nothing that a client
-// claims counts (spec/02 §4).
+// decide answers whether who may do action in ws, with the files that it names.
 func (w *Workspaces) decide(who writ.Principal, ws writ.Workspace, action writ.Action, paths []string) writ.Decision {
+	return w.ask(who, ws, action, func(rules *policy.Set, r policy.Request) writ.Decision {
+		r.Workspace.Paths = paths
+		return rules.Decide(r)
+	})
+}
+
+// ask decides in the order of spec/01 §2 rule 5: what the workspace allows at all,
+// identity, scope, policy. Nothing that a client claims counts (spec/02 §4).
+func (w *Workspaces) ask(who writ.Principal, ws writ.Workspace, action writ.Action, rule func(*policy.Set, policy.Request) writ.Decision) writ.Decision {
 	rules := w.g.rules.Load()
 	deny := func(format string, args ...any) writ.Decision {
 		return writ.Decision{Effect: writ.Deny, Reason: fmt.Sprintf(format, args...), Policy: rules.Version()}
@@ -150,7 +173,7 @@ func (w *Workspaces) decide(who writ.Principal, ws writ.Workspace, action writ.A
 	if ws.EnvironmentKind != writ.EnvironmentHost {
 		return deny("workspace %s is in an environment of kind %q, in which nothing can be done yet", ws.ID, ws.EnvironmentKind)
 	}
-	if action == writ.ActionPatch && ws.Profile != writ.WorkspaceWrite {
+	if action != writ.ActionRead && ws.Profile != writ.WorkspaceWrite {
 		return deny("workspace %s is read-only: an operator's configuration says so, and no approval changes that", ws.ID)
 	}
 	as, scope := who, scopes[action]
@@ -164,9 +187,9 @@ func (w *Workspaces) decide(who writ.Principal, ws writ.Workspace, action writ.A
 		}
 		as = id.Principal()
 	}
-	return rules.Decide(policy.Request{
+	return rule(rules, policy.Request{
 		Principal: as, Requester: who, Action: action, Scope: scope,
-		Workspace: policy.WorkspaceFacts{Workspace: ws, Paths: paths}, Now: writ.Now(),
+		Workspace: policy.WorkspaceFacts{Workspace: ws}, Now: writ.Now(),
 	})
 }
 

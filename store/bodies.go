@@ -42,6 +42,8 @@ func (tx *Tx) DeleteBodies(ctx context.Context, task writ.TaskID) (int64, error)
 const (
 	BodyPatch   = "patch"   // what was sent
 	BodyPlan    = "plan"    // what it would do, with the diff
+	BodyCommand = "command" // what was to be started
+	BodyInput   = "input"   // what was to be written to a process
 	BodyOutcome = "outcome" // what was answered when it was carried out
 )
 

@@ -47,14 +47,14 @@ func (l ledger) Undo(ctx context.Context, who writ.Principal, id writ.OperationI
 }
 
 // Resume is gateway.Workspaces.Resume.
-func (l ledger) Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error) {
+func (l ledger) Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Resumed, error) {
 	a, err := l.gw.Approval(ctx, who, id)
 	if err != nil || a.Call == nil {
 		return l.registered.Resume(ctx, who, id) // it says what is wrong
 	}
 	w, err := l.with(who, a.Call.Workspace, a.Call.Root, a.Call.Mode)
 	if err != nil {
-		return writ.Approval{}, writ.Operation{}, err
+		return writ.Resumed{}, err
 	}
 	return w.Resume(ctx, who, id)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -18,16 +18,18 @@ import (
 // runnerCmd is the runner process. Its flags are all that it is told; it reads no
 // configuration, holds no key and opens no database.
 type runnerCmd struct {
-	Socket    string        `required:"" help:"Unix socket to serve."`
-	Slots     int           `help:"Runs at one time."`
-	Queue     int           `help:"Runs that may wait."`
-	QueueWait time.Duration `help:"How long one may wait."`
-	Warm      int           `help:"Boxes kept ready."`
-	UIDBase   int           `help:"First host user id of boxes."`
-	Bwrap     string        `help:"Path of bwrap."`
-	Limits    string        `help:"Default limits, as JSON."`
-	Strict    bool          `help:"Refuse to run when a layer is missing."`
+	Socket    string        `required:"" help:"Unix socket to serve, to processes of this user."`
 	State     string        `help:"Private folder of what must outlive the process; without one no workspace is served."`
+	Slots     int           `help:"Runs at one time; 0 means one per core."`
+	Queue     int           `help:"Runs that may wait." default:"64"`
+	QueueWait time.Duration `help:"How long one may wait." default:"30s"`
+	Warm      int           `help:"Boxes kept ready." default:"2"`
+	Live      int           `help:"Commands in workspaces at one time." default:"8"`
+	UIDBase   int           `help:"As root: first of the user ids that boxes run under." default:"861000"`
+	Bwrap     string        `help:"Path of bwrap; nothing means the one on PATH."`
+	Limits    string        `help:"Limits of the boxes kept ready, as JSON." placeholder:"JSON"`
+	Strict    bool          `help:"Refuse to run when a layer is missing."`
+	Child     bool          `hidden:"" help:"End with standard input: serve starts it so."`
 }
 
 func limitsFlag(l writ.Limits) string {
@@ -38,16 +40,19 @@ func limitsFlag(l writ.Limits) string {
 	return string(b)
 }
 
-// Run serves until the parent is gone: its end of stdin closes with it.
+// Run serves until it is told to end, or, as a child, until the parent is gone: its end
+// of stdin closes with it.
 func (r *runnerCmd) Run(ctx context.Context, e env) (failed error) {
-	var limits writ.Limits
-	if err := json.Unmarshal([]byte(r.Limits), &limits); err != nil {
-		return fmt.Errorf("--limits: %w", err)
+	limits := writ.DefaultLimits
+	if r.Limits != "" {
+		if err := json.Unmarshal([]byte(r.Limits), &limits); err != nil {
+			return &writ.Error{Kind: writ.Invalid, Op: "start runner", Msg: "--limits: " + err.Error()}
+		}
 	}
 	log := slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var files remote.Files
 	if r.State != "" {
-		f, err := runner.OpenFiles(ctx, runner.FilesOptions{State: r.State})
+		f, err := runner.OpenFiles(ctx, runner.FilesOptions{State: r.State, Log: log})
 		if err != nil {
 			return err
 		}
@@ -63,7 +68,25 @@ func (r *runnerCmd) Run(ctx context.Context, e env) (failed error) {
 	})
 	var processes remote.LocalProcesses
 	if r.State != "" {
-		processes = runner.NewProcesses(provider, runner.ProcessesOptions{Log: log})
+		processes = runner.NewProcesses(provider, runner.ProcessesOptions{Live: r.Live, Log: log})
 	}
-	return remote.Main(ctx, r.Socket, os.Stdin, run, files, processes)
+	var parent io.Reader
+	if r.Child {
+		parent = os.Stdin
+	}
+	return remote.Main(ctx, r.Socket, parent, run, files, processes)
 }
+
+// hands is the runner that a server works through: its child, or one apart.
+type hands interface {
+	Client() *remote.Client
+	Done() <-chan struct{} // closed when it is gone for good
+	Close(ctx context.Context) error
+}
+
+// apart is a runner that somebody else started. It may go and come again.
+type apart struct{ client *remote.Client }
+
+func (a apart) Client() *remote.Client      { return a.client }
+func (apart) Done() <-chan struct{}         { return nil }
+func (a apart) Close(context.Context) error { return a.client.Close() }

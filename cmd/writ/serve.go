@@ -13,10 +13,12 @@ import (
 	"writ/mcp"
 )
 
-type serveCmd struct{}
+type serveCmd struct {
+	Runner string `help:"Socket of a runner that somebody else started, instead of one of its own." placeholder:"FILE" type:"path"`
+}
 
 // Run serves until it is told to stop.
-func (*serveCmd) Run(ctx context.Context, c *cli, e env) error {
+func (v *serveCmd) Run(ctx context.Context, c *cli, e env) error {
 	folder, err := openFolder(c.Data, e.stderr)
 	if err != nil {
 		return err
@@ -25,6 +27,9 @@ func (*serveCmd) Run(ctx context.Context, c *cli, e env) error {
 	if err != nil {
 		folder.release()
 		return err
+	}
+	if v.Runner != "" {
+		cfg.Runner.Socket = v.Runner
 	}
 	s, err := openSystem(ctx, e, folder, cfg, socketName, newLogger(e, cfg.Log))
 	if err != nil {

@@ -43,7 +43,7 @@ type system struct {
 	slog   *slog.Logger
 	db     *store.DB
 	log    *audit.Log
-	runner *remote.Process
+	runner hands
 	gw     *gateway.Gateway
 	admin  *admin.Service
 	door   *admin.Door
@@ -51,6 +51,7 @@ type system struct {
 
 	places     places
 	workspaces *gateway.Workspaces
+	sandboxed  bool // the runner can make boxes on this host, as it said at the start
 	works      *work.Service
 	tools      *mcp.Server // over HTTP
 	endpoint   *mcp.Handler
@@ -96,6 +97,8 @@ func (s *system) open(ctx context.Context, e env, socket string) (err error) {
 	if s.runner, err = startRunner(ctx, e, filepath.Join(s.folder.path, "runner"), s.cfg); err != nil {
 		return err
 	}
+	_, unable := s.runner.Client().Probe(ctx)
+	s.sandboxed = unable == nil
 	if err := s.start(ctx, rules); err != nil {
 		return err
 	}
@@ -118,8 +121,10 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 		ApprovalTTL: s.cfg.Approvals.TTL, Held: s.cfg.Approvals.Pending, Identities: s.cfg.Identities,
 		Slots: slots, Backlog: s.cfg.Runner.Queue, Share: max(1, (slots+s.cfg.Runner.Queue+1)/2),
 	})
-	s.workspaces = gateway.NewWorkspaces(s.gw, s.runner.Client().Files(), s.places.registry)
-	s.works = work.New(s.db, s.log, s.workspaces, idle{})
+	s.workspaces = gateway.NewWorkspaces(s.gw, gateway.Parts{
+		Files: s.runner.Client().Files(), Processes: s.runner.Client().Processes(), Limits: s.cfg.Processes.Limits,
+	}, s.places.registry)
+	s.works = work.New(s.db, s.log, s.workspaces, s.workspaces)
 	s.admin = admin.New(s.gw, s.db, s.log, s.runner.Client())
 	if err := firstOperator(ctx, s); err != nil {
 		return err
@@ -213,6 +218,9 @@ func (s *system) close() {
 	// Then: what is under way ends and is recorded, which needs runner and store.
 	if s.workspaces != nil {
 		within(runsEnd, s.workspaces.Close)
+		if s.cfg.Runner.Socket == "" { // else they outlive this server
+			within(requestsEnd, s.workspaces.EndProcesses)
+		}
 	}
 	if s.gw != nil {
 		within(runsEnd, s.gw.Close)
@@ -267,18 +275,30 @@ func (s *system) finish(ctx context.Context, stderr io.Writer) {
 	s.close()
 }
 
-// startRunner starts the runner as a child that holds no key and no database.
-func startRunner(ctx context.Context, e env, dir string, cfg config.Config) (*remote.Process, error) {
+// startRunner starts the runner as a child that holds no key and no database, or finds
+// the one apart that the configuration names.
+func startRunner(ctx context.Context, e env, dir string, cfg config.Config) (hands, error) {
+	if cfg.Runner.Socket != "" {
+		client, err := remote.Dial(ctx, cfg.Runner.Socket)
+		if err != nil {
+			return nil, err
+		}
+		return apart{client}, nil
+	}
 	dir, err := filepath.Abs(dir) // the runner works elsewhere
 	if err != nil {
 		return nil, err
 	}
 	r := cfg.Runner
 	args := []string{
-		"--slots", strconv.Itoa(r.Slots), "--queue", strconv.Itoa(r.Queue), "--queue-wait", r.QueueWait.String(),
-		"--warm", strconv.Itoa(r.Warm), "--uid-base", strconv.Itoa(r.UIDBase), "--bwrap", r.Bwrap,
+		"--child", "--slots", strconv.Itoa(r.Slots), "--queue", strconv.Itoa(r.Queue), "--queue-wait", r.QueueWait.String(),
+		"--warm", strconv.Itoa(r.Warm), "--live", strconv.Itoa(cfg.Processes.Live), "--uid-base", strconv.Itoa(r.UIDBase), "--bwrap", r.Bwrap,
 		"--limits", limitsFlag(cfg.Limits.Default), fmt.Sprintf("--strict=%t", r.Strict),
 		"--state", filepath.Join(dir, "state"),
 	}
-	return remote.Start(ctx, e.exe, dir, args, e.stderr)
+	child, err := remote.Start(ctx, e.exe, dir, args, e.stderr)
+	if err != nil {
+		return nil, err // not a child that is nil
+	}
+	return child, nil
 }

@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"writ"
 	"writ/gateway"
 	"writ/runner"
+	"writ/sandbox"
+	"writ/sandbox/jail"
 	"writ/store"
 	"writ/workspace"
 )
@@ -18,7 +21,7 @@ import (
 // WorkspacePolicy lets identities and the owner of the data folder use the tools of
 // workspaces, as the policy does that writ starts with.
 const WorkspacePolicy = `@id("tools")
-permit (principal, action in [Action::"read", Action::"patch"], resource is Workspace)
+permit (principal, action in [Action::"read", Action::"patch", Action::"exec", Action::"input"], resource is Workspace)
 when { principal is Identity || principal is Local };
 `
 
@@ -27,6 +30,8 @@ type Workshop struct {
 	*System
 	Tools *gateway.Workspaces
 	Files *FaultyFiles // what Tools calls
+	// Processes are what Tools starts commands with: those of a runner, in real boxes.
+	Processes *runner.Processes
 
 	workspaces []writ.Workspace
 	close      func() // of what openTools opened
@@ -41,7 +46,7 @@ func Workspaces(t testing.TB, workspaces []writ.Workspace, adjust ...func(*Gatew
 		g.Policy = WorkspacePolicy
 		for i, id := range g.Options.Identities {
 			if len(id.Scopes) > 0 {
-				g.Options.Identities[i].Scopes = append(slices.Clone(id.Scopes), writ.ScopeRead, writ.ScopePatch)
+				g.Options.Identities[i].Scopes = append(slices.Clone(id.Scopes), writ.ScopeRead, writ.ScopePatch, writ.ScopeExec)
 			}
 		}
 		g.Options.Identities = append(g.Options.Identities,
@@ -70,15 +75,24 @@ func (w *Workshop) openTools() {
 		w.t.Fatal(err)
 	}
 	w.Files.put(files)
-	tools := gateway.NewWorkspaces(w.Gateway, w.Files, registry)
+	processes := w.newProcesses()
+	w.Processes = processes
+	tools := gateway.NewWorkspaces(w.Gateway, gateway.Parts{Files: w.Files, Processes: w.Processes, Limits: writ.DefaultLimits}, registry)
 	w.Tools = tools
+	watching, endWatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	stopWatch := func() { endWatch(); watch.Wait() }
 	closed := false
 	w.close = func() {
 		if closed {
 			return
 		}
 		closed = true
+		stopWatch()
 		tools.Close(ctx)
+		if err := processes.Close(ctx); err != nil {
+			w.t.Error(err)
+		}
 		if err := files.Close(); err != nil {
 			w.t.Error(err)
 		}
@@ -86,6 +100,26 @@ func (w *Workshop) openTools() {
 	w.t.Cleanup(w.close)
 	if err := tools.Sweep(ctx, true); err != nil {
 		w.t.Fatal(err)
+	}
+	watch.Go(func() { tools.Watch(watching) })
+}
+
+// newProcesses makes a manager of processes over the real sandbox. The test's binary
+// must begin with Jail.
+func (w *Workshop) newProcesses() *runner.Processes {
+	w.t.Helper()
+	boxes, err := sandbox.New(sandbox.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return runner.NewProcesses(boxes, runner.ProcessesOptions{})
+}
+
+// Jail is what a test's binary must call first that starts boxes: inside one it is only
+// the init of the box.
+func Jail() {
+	if len(os.Args) > 1 && os.Args[1] == jail.Arg {
+		jail.Main()
 	}
 }
 
@@ -209,4 +243,18 @@ func (w *Workshop) Sibling(owner string) *Workshop {
 	next.Setup.State = filepath.Join(w.t.TempDir(), "state")
 	next.openTools()
 	return next
+}
+
+// Resume carries out a held patch.
+func (w *Workshop) Resume(ctx context.Context, who writ.Principal, id writ.ApprovalID) (writ.Approval, writ.Operation, error) {
+	r, err := w.Tools.Resume(ctx, who, id)
+	if r.Operation == nil {
+		return r.Approval, writ.Operation{}, err
+	}
+	return r.Approval, *r.Operation, err
+}
+
+// CreateApproval holds a patch before it is sent.
+func (w *Workshop) CreateApproval(ctx context.Context, who writ.Principal, req writ.PatchRequest) (writ.Approval, error) {
+	return w.Tools.CreateApproval(ctx, who, writ.ToolCall{Patch: &req})
 }

@@ -1,0 +1,404 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"writ"
+	"writ/store"
+)
+
+// Retention of ended processes and their output (spec/02 §3.3).
+const (
+	keepEnded     = 15 * time.Minute
+	keepProcesses = 64
+)
+
+// processTable is the processes that run, as far as is known.
+type processTable struct {
+	mu  sync.Mutex
+	all map[writ.ProcessID]*liveProcess // guarded by mu
+}
+
+func (t *processTable) add(id writ.ProcessID, p *liveProcess) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[writ.ProcessID]*liveProcess{}
+	}
+	t.all[id] = p
+}
+
+// remove answers the process that it removed, nil when there was none.
+func (t *processTable) remove(id writ.ProcessID) *liveProcess {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.all[id]
+	delete(t.all, id)
+	return p
+}
+
+func (t *processTable) get(id writ.ProcessID) *liveProcess {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[id]
+}
+
+func (t *processTable) ids() []writ.ProcessID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.all))
+}
+
+// Process is where a process of who stands, or PROCESS_NOT_FOUND: one of somebody else,
+// one that never was, and one that ended so long ago that nothing is kept (spec/02
+// §3.3) are the same.
+func (w *Workspaces) Process(ctx context.Context, who writ.Principal, id writ.ProcessID) (writ.Process, error) {
+	p, err := w.processOf(ctx, who, id)
+	if err != nil || p.State == writ.ProcessExited {
+		return p, err
+	}
+	s, err := w.processes.Status(ctx, id)
+	if writ.KindOf(err) == writ.NotFound {
+		return w.lostProcess(ctx, who, p)
+	}
+	if err != nil {
+		return p, err
+	}
+	if s.State == writ.ProcessExited {
+		w.exited(context.WithoutCancel(ctx), s) // who sees the end finds the workspace free
+	}
+	s.Started = p.Started
+	p.ProcessStatus = s
+	return p, nil
+}
+
+// processOf is the recorded process, which who may see and of which something is kept.
+func (w *Workspaces) processOf(ctx context.Context, who writ.Principal, id writ.ProcessID) (p writ.Process, err error) {
+	if live := w.procs.get(id); live != nil {
+		p = live.known()
+	} else {
+		err = w.g.db.View(ctx, func(tx *store.Tx) error {
+			if p, err = tx.Process(ctx, id); err == nil && p.Ended != nil {
+				_, err = tx.ProcessOutput(ctx, id) // gone with its retention
+			}
+			return err
+		})
+	}
+	if err == nil && p.State == writ.ProcessRunning && p.Owner != w.g.opt.Owner && seesOwn(who, p.Tenant, p.By) {
+		return p, &writ.Error{Kind: writ.Unavailable, Code: codeInternal, Op: "find process", Msg: fmt.Sprintf("process %s is in the hands of server %s: ask there", id, p.Owner)}
+	}
+	if writ.KindOf(err) == writ.NotFound || err == nil && !seesOwn(who, p.Tenant, p.By) {
+		return writ.Process{}, &writ.Error{Kind: writ.NotFound, Code: codeProcessNotFound, Op: "find process", Msg: fmt.Sprintf("there is no process %.80q", string(id))}
+	}
+	return p, err
+}
+
+// lostProcess records the end of a process that its runner does not know any more.
+func (w *Workspaces) lostProcess(ctx context.Context, who writ.Principal, p writ.Process) (writ.Process, error) {
+	w.exited(ctx, unknownEnd(p))
+	return w.processOf(ctx, who, p.ID)
+}
+
+func unknownEnd(p writ.Process) writ.ProcessStatus {
+	now := writ.Now()
+	s := p.ProcessStatus
+	s.State, s.Termination, s.Ended, s.EOF = writ.ProcessExited, writ.TerminationUnknown, &now, true
+	s.Reason = "its runner ended, and it with that: how far it came is not known"
+	s.Retained = s.Total
+	return s
+}
+
+// Output is what a process wrote, from a cursor on (spec/02 §5.8).
+func (w *Workspaces) Output(ctx context.Context, who writ.Principal, id writ.ProcessID, q writ.OutputQuery) (writ.ProcessOutput, error) {
+	p, err := w.processOf(ctx, who, id)
+	if err != nil {
+		return writ.ProcessOutput{}, err
+	}
+	out, err := w.processes.Output(ctx, id, q)
+	if writ.KindOf(err) != writ.NotFound {
+		if err == nil && out.State == writ.ProcessExited && p.State == writ.ProcessRunning {
+			if s, err := w.processes.Status(ctx, id); err == nil {
+				w.exited(context.WithoutCancel(ctx), s)
+			}
+		}
+		return out, err
+	}
+	if p.State == writ.ProcessRunning {
+		if p, err = w.lostProcess(ctx, who, p); err != nil {
+			return out, err
+		}
+	}
+	return w.storedOutput(ctx, p, q)
+}
+
+// storedOutput answers q from what was kept at the end of a process that its runner
+// does not know any more.
+func (w *Workspaces) storedOutput(ctx context.Context, p writ.Process, q writ.OutputQuery) (out writ.ProcessOutput, err error) {
+	if q.Stream != "" {
+		return out, &writ.Error{Kind: writ.NotFound, Code: codeProcessNotFound, Op: "read process", Msg: fmt.Sprintf(
+			"the runner of process %s is gone: what is kept of its output is both streams together, ask without stream", p.ID)}
+	}
+	var kept writ.StoredOutput
+	err = w.g.db.View(ctx, func(tx *store.Tx) error {
+		kept, err = tx.ProcessOutput(ctx, p.ID)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	total := kept.Retained + int64(len(kept.Data))
+	start := min(max(q.Cursor, kept.Retained), total)
+	chunk := kept.Data[start-kept.Retained:]
+	if q.Limit > 0 && len(chunk) > q.Limit {
+		chunk = writ.CutRune(chunk[:q.Limit])
+	}
+	next := start + int64(len(chunk))
+	return writ.ProcessOutput{
+		Chunk: chunk, Cursor: next, EOF: next >= total, Lost: kept.Retained > 0, Retained: kept.Retained,
+		Total: total, State: p.State, Termination: p.Termination,
+	}, nil
+}
+
+// Resize sets the size of a process's terminal (spec/02 §5.10).
+func (w *Workspaces) Resize(ctx context.Context, who writ.Principal, id writ.ProcessID, size writ.TerminalSize) error {
+	if size.Rows == 0 || size.Cols == 0 { // before anything else, also for an unknown id
+		return &writ.Error{Kind: writ.Invalid, Code: codeInvalidCommand, Op: "resize", Msg: "rows and cols must be at least 1"}
+	}
+	p, err := w.processOf(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	if p.State == writ.ProcessExited {
+		return &writ.Error{Kind: writ.Conflict, Code: "PROCESS_NOT_RUNNING", Op: "resize", Msg: fmt.Sprintf("process %s has ended", id)}
+	}
+	return w.processes.Resize(ctx, id, size)
+}
+
+// Terminate ends a process (spec/02 §5.11). One that has ended is no error. It returns
+// before the process is gone.
+func (w *Workspaces) Terminate(ctx context.Context, who writ.Principal, id writ.ProcessID, k writ.Kill) error {
+	p, err := w.processOf(ctx, who, id)
+	if err != nil || p.State == writ.ProcessExited {
+		return err
+	}
+	return w.kill(ctx, who, p, k, "")
+}
+
+// Processes are the processes of who in a workspace, or in all when it is empty,
+// of which something is kept, newest first, at most writ.MaxPage.
+func (w *Workspaces) Processes(ctx context.Context, who writ.Principal, id writ.WorkspaceID) (list []writ.Process, err error) {
+	f := writ.ProcessFilter{Workspace: id, Page: writ.Page{Limit: writ.MaxPage}}
+	f.Tenant, _ = who.Narrow("", "")
+	if !who.Administers() {
+		f.By = who.Ref()
+	}
+	var stored []writ.Process
+	err = w.g.db.View(ctx, func(tx *store.Tx) error {
+		stored, _, err = tx.Processes(ctx, f)
+		return err
+	})
+	for _, p := range stored {
+		q, err := w.Process(ctx, who, p.ID)
+		switch {
+		case writ.KindOf(err) == writ.NotFound:
+		case err != nil:
+			return nil, err
+		default:
+			list = append(list, q)
+		}
+	}
+	return list, err
+}
+
+// StopWorkspace ends every process that runs in the workspace id at root, and answers how
+// many. That who may do that is the caller's to know.
+func (w *Workspaces) StopWorkspace(ctx context.Context, who writ.Principal, id writ.WorkspaceID, root string) (killed int, err error) {
+	var errs []error
+	for _, proc := range w.procs.ids() {
+		live := w.procs.get(proc)
+		if live == nil {
+			continue
+		}
+		p := live.known()
+		if p.Workspace != id || p.Root != root {
+			continue
+		}
+		if err := w.kill(ctx, who, p, writ.Kill{}, "the workspace was stopped"); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		killed++
+	}
+	return killed, errors.Join(errs...)
+}
+
+// EndProcesses ends every process, as a server does that takes its runner with it, and
+// waits until their ends are recorded or ctx ends. Watch must run.
+func (w *Workspaces) EndProcesses(ctx context.Context) {
+	server := writ.Principal{Kind: writ.KindLocal, ID: "stop"}
+	for _, id := range w.procs.ids() {
+		if live := w.procs.get(id); live != nil {
+			if err := w.kill(ctx, server, live.known(), writ.Kill{}, "the server stopped"); err != nil {
+				w.g.slog.Warn("a process was not ended", "process", id, "err", err)
+			}
+		}
+	}
+	for len(w.procs.ids()) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// kill records who ends a process and ends it. One that its runner does not know any
+// more has ended.
+func (w *Workspaces) kill(ctx context.Context, who writ.Principal, p writ.Process, k writ.Kill, reason string) error {
+	e := ofProcess(p, writ.EventProcessKilled, writ.EventData{Signal: k.Signal, Reason: reason})
+	e.Actor = who.Ref()
+	if err := w.g.recordAlone(ctx, e); err != nil {
+		return err
+	}
+	err := w.processes.Terminate(ctx, p.ID, k)
+	if writ.KindOf(err) == writ.NotFound {
+		w.exited(context.WithoutCancel(ctx), unknownEnd(p))
+		return nil
+	}
+	return err
+}
+
+// seesOwn reports whether a thing of tenant t that by asked for is who's own, or its
+// tenant's when it administers.
+func seesOwn(who writ.Principal, t writ.Tenant, by writ.Ref) bool {
+	if who.Administers() {
+		return who.Sees(t, "")
+	}
+	return who.Tenant == t && who.Ref() == by
+}
+
+// exited records the end of a process and gives its root up. It may be called again, and
+// by several at once.
+func (w *Workspaces) exited(ctx context.Context, s writ.ProcessStatus) {
+	live := w.procs.get(s.ID)
+	if live == nil {
+		return // recorded, or another gateway's
+	}
+	p := live.known()
+	s.Started = p.Started
+	p.ProcessStatus = s
+	p.Reason = cut(p.Reason, maxReason)
+	kept := &writ.StoredOutput{Retained: s.Total}
+	out, err := w.processes.Output(ctx, s.ID, writ.OutputQuery{})
+	if err == nil {
+		kept.Retained, kept.Data = out.Retained, out.Chunk
+	}
+	if err := w.recordExit(ctx, p, kept, nil); err != nil {
+		w.g.slog.Error("end of a process was not recorded", "process", p.ID, "err", err)
+	}
+	// Also when it could not be recorded: nothing changes the workspace any more.
+	w.procs.remove(p.ID)
+	live.release()
+}
+
+// dropOutputs deletes what is kept of the output of processes that ended long ago, which
+// then are as if they had never been.
+func (w *Workspaces) dropOutputs(ctx context.Context) {
+	err := w.g.db.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.DeleteProcessOutputs(ctx, writ.Now().Add(-keepEnded), keepProcesses)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		w.g.slog.Warn("output of ended processes was not deleted", "err", err)
+	}
+}
+
+// follow hears of the ends of processes until ctx ends.
+func (w *Workspaces) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := w.processes.Exits(ctx, func(s writ.ProcessStatus) error {
+			w.exited(ctx, s)
+			return nil
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		w.g.slog.Warn("contact with the processes was lost", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		if err := w.settleProcesses(ctx, false); err != nil {
+			w.g.slog.Warn("settle processes", "err", err)
+		}
+	}
+}
+
+// settleProcesses brings what is recorded as running and what the runner knows
+// together: a process that it does not know has ended, nobody knows how. first is true
+// at the start, when the roots of processes that run on must be held again.
+func (w *Workspaces) settleProcesses(ctx context.Context, first bool) error {
+	known, err := w.processes.Processes(ctx)
+	if err != nil {
+		return fmt.Errorf("settle processes: %w", err)
+	}
+	status := map[writ.ProcessID]writ.ProcessStatus{}
+	for _, s := range known {
+		status[s.ID] = s
+	}
+	if first {
+		if err := w.holdAgainProcesses(ctx, status); err != nil {
+			return err
+		}
+	}
+	for _, id := range w.procs.ids() {
+		live := w.procs.get(id)
+		if live == nil {
+			continue
+		}
+		p := live.known()
+		switch s, ok := status[id]; {
+		case !ok && p.Dispatch != "": // else it is about to be started
+			w.exited(ctx, unknownEnd(p))
+		case ok && s.State == writ.ProcessExited:
+			w.exited(ctx, s)
+		}
+	}
+	return nil
+}
+
+// holdAgainProcesses takes what an earlier process of this gateway started into the
+// table, with its root held.
+func (w *Workspaces) holdAgainProcesses(ctx context.Context, status map[writ.ProcessID]writ.ProcessStatus) error {
+	var running []writ.Process
+	err := w.g.db.View(ctx, func(tx *store.Tx) (err error) {
+		running, err = tx.RunningProcesses(ctx, w.g.opt.Owner)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range running {
+		p.Dispatch = writ.DispatchUnknown
+		live := &liveProcess{process: p}
+		if s, ok := status[p.ID]; ok && s.State == writ.ProcessRunning {
+			live.process.Dispatch = writ.DispatchConfirmed
+			// Two of them never overlap, but for one whose runner lost sight of it.
+			lease, err := w.leases.Acquire(ctx, p.Root)
+			if err != nil {
+				return fmt.Errorf("hold the root of process %s: %w", p.ID, err)
+			}
+			live.lease = lease
+			live.keep()
+		}
+		w.procs.add(p.ID, live)
+	}
+	return nil
+}
