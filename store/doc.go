@@ -1,7 +1,7 @@
 // Package store keeps what writ must not forget: tasks, approvals, the ledger of
-// operations on workspaces, processes and what they last wrote, the bodies of runs and
-// of held patches, keys, operators, the audit log, and the jobs that carry all of it
-// over a crash. It is the only package that speaks SQL.
+// operations on workspaces, processes and what they last wrote, works and their
+// intents, the bodies of runs and of held patches, keys, operators, the audit log, and
+// the jobs that carry all of it over a crash. It is the only package that speaks SQL.
 //
 // It promises transactions. [DB.Update] makes all of its writes durable or none,
 // jobs included; [DB.View] reads one snapshot. SQLite (one machine, one process)
@@ -9,28 +9,30 @@
 // conformance suite, internal/testkit.Store, runs against both.
 //
 // It refuses to know what a state means. Compare-and-set is offered
-// ([Tx.UpdateTask], [Tx.UpdateApproval], [Tx.FinishOperation], [Tx.UpdateProcess]); which step is
-// right is decided above. It does not know how the Merkle log is computed either:
+// ([Tx.UpdateTask], [Tx.UpdateApproval], [Tx.FinishOperation], [Tx.UpdateProcess],
+// [Tx.UpdateWork], [Tx.UpdateIntent]); which step is right is decided above. It does not know how the Merkle log is computed either:
 // it stores records, hashes and a signed head for package audit, whose Tx
 // interface [Tx] satisfies.
 //
-// Stored form. What is searched, compared or sorted by is a column; the rest of a
-// task, an approval, an operation or a process is one JSON document beside it, so that a new
-// field of the vocabulary needs no migration and both engines hold the same bytes.
+// Stored form. What is searched, compared or sorted by is a column; the rest of a row
+// is one JSON document beside it, so that a new field of the vocabulary needs no
+// migration and both engines hold the same bytes.
 // Documents are TEXT, not JSONB: nothing queries inside them, and what was written
 // comes back as it was. Times are milliseconds since 1970. Code, output, patches and
 // diffs are never in a document but only in bodies, so that [Tx.DeleteBodies],
-// [Tx.DeleteApprovalBodies] and [Tx.DeleteProcessOutputs] delete all of them. On SQLite their bytes are then
-// overwritten in the file and, as soon as nobody reads, cut off its write-ahead log;
-// on PostgreSQL they stay on its disk until its vacuum and its own log let go of them.
+// [Tx.DeleteApprovalBodies] and [Tx.DeleteProcessOutputs] delete all of them. On SQLite
+// their bytes are then overwritten in the file and, as soon as nobody reads, cut off
+// its write-ahead log; on PostgreSQL they stay on its disk until its vacuum and its own
+// log let go of them. The texts of intents are columns, which stay.
 //
 // Invariants. One transaction writes at a time on SQLite; on PostgreSQL rows that
 // a writing transaction reads by id are locked until it ends, so that what it
-// decides from them still holds when it writes. Records and hashes of the log are
+// decides from them still holds when it writes; but not intents, whose work is locked
+// in their place. Records and hashes of the log are
 // never changed or deleted: triggers refuse it on both engines. A terminal state
-// is never left, and neither a finished operation nor a process that ended changes. Of the approvals of one
-// request at most one is not terminal, and a key names at most one operation on
-// one root of a workspace: unique indexes hold both against writers at one moment.
+// is never left, and neither a finished operation nor a process that ended nor a closed
+// work changes. Of the approvals of one request at most one is not terminal, and a key
+// names at most one operation on one root of a workspace: unique indexes hold both against writers at one moment.
 // A transaction in which a statement failed does not commit, even if the function
 // that ran it went on.
 //

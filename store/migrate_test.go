@@ -181,7 +181,7 @@ func TestMigrateFromVersion2(t *testing.T) {
 	})
 }
 
-// TestMigrateFromVersion3 opens a store that knew no processes.
+// TestMigrateFromVersion3 opens a store that knew no processes and no works.
 func TestMigrateFromVersion3(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		before := older(t, url, 3)
@@ -190,10 +190,11 @@ func TestMigrateFromVersion3(t *testing.T) {
 			a, err1 := tx.ActiveApproval(ctx, "r")
 			body, err2 := tx.ApprovalBody(ctx, "appr-v3", store.BodyPatch)
 			ps, _, err3 := tx.Processes(ctx, writ.ProcessFilter{})
-			if op.Key != "k" || op.Finished != nil || a.ID != "appr-v3" || string(body) != "patc" || len(ps) != 0 {
-				t.Errorf("rows of version 3: %+v, %+v, %q, %v", op, a, body, ps)
+			works, _, err4 := tx.Works(ctx, writ.WorkFilter{})
+			if op.Key != "k" || op.Finished != nil || a.ID != "appr-v3" || string(body) != "patc" || len(ps) != 0 || len(works) != 0 {
+				t.Errorf("rows of version 3: %+v, %+v, %q, %v, %v", op, a, body, ps, works)
 			}
-			return errors.Join(err, err1, err2, err3)
+			return errors.Join(err, err1, err2, err3, err4)
 		})
 		engine, _, _ := strings.Cut(url, ":")
 		after := indexNames(t, raw(t, url), engine)
