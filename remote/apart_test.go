@@ -116,7 +116,7 @@ func TestScenario97_AKilledRunner(t *testing.T) {
 	procs := p.Client().Processes()
 	w := testkit.WorkspaceAt(t.TempDir())
 	mark := writ.NewID("mark")
-	b := testkit.Begin(t, procs, testkit.Order(w, "bash", "-c", `trap "" TERM HUP; setsid sleep 600 & echo up; cat`, mark))
+	b := testkit.Begin(t, procs, testkit.Order(w, "bash", "-c", `trap "" TERM HUP; setsid sleep 600 & echo up; cat; :`, mark))
 	b.Sees("up")
 	if len(testkit.Alive(t, mark)) == 0 {
 		t.Error("the process is not seen on this host, so no check of its end shows anything")

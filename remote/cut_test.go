@@ -138,7 +138,7 @@ func TestScenario102And103_ASocketThatIsCutAnywhere(t *testing.T) {
 			got := &counted{orders: map[writ.ProcessID]int{}}
 			socket, stop := listenParts(t, Parts{Runner: idle{}, Processes: got}, ownUID())
 			// try is one order over a connection that is cut.
-			try := func(toward, back int64) (id writ.ProcessID, err error, c *cutter) {
+			try := func(toward, back int64) (id writ.ProcessID, c *cutter, err error) {
 				c = newCutter(t, socket, toward, back)
 				client, err := dial(c.socket)
 				if err != nil {
@@ -146,9 +146,9 @@ func TestScenario102And103_ASocketThatIsCutAnywhere(t *testing.T) {
 				}
 				defer client.Close()
 				id = writ.NewProcessID()
-				return id, order(t.Context(), client.Processes(), id), c
+				return id, c, order(t.Context(), client.Processes(), id)
 			}
-			id, err, whole := try(-1, -1)
+			id, whole, err := try(-1, -1)
 			if err != nil || got.count(id) != 1 {
 				t.Fatalf("uncut: %v, done %d times", err, got.count(id))
 			}
@@ -159,11 +159,11 @@ func TestScenario102And103_ASocketThatIsCutAnywhere(t *testing.T) {
 			var all []outcome
 			step := int64(11)
 			for n := int64(0); n <= whole.toward.Load()+step; n += step {
-				id, err, _ := try(n, -1)
+				id, _, err := try(n, -1)
 				all = append(all, outcome{id, err})
 			}
 			for n := int64(0); n <= whole.back.Load()+step; n += step {
-				id, err, _ := try(-1, n)
+				id, _, err := try(-1, n)
 				all = append(all, outcome{id, err})
 			}
 			stop() // whatever is under way is over
