@@ -25,16 +25,15 @@
 // its write-ahead log; on PostgreSQL they stay on its disk until its vacuum and its own
 // log let go of them. The texts of intents are columns, which stay.
 //
-// Invariants. One transaction writes at a time on SQLite; on PostgreSQL rows that
-// a writing transaction reads by id are locked until it ends, so that what it
-// decides from them still holds when it writes; but not intents, whose work is locked
-// in their place. Records and hashes of the log are
-// never changed or deleted: triggers refuse it on both engines. A terminal state
-// is never left, and neither a finished operation nor a process that ended nor a closed
-// work changes. Of the approvals of one request at most one is not terminal, and a key
-// names at most one operation on one root of a workspace: unique indexes hold both against writers at one moment.
-// A transaction in which a statement failed does not commit, even if the function
-// that ran it went on.
+// Invariants. One transaction writes at a time on SQLite; on PostgreSQL rows that a
+// writing transaction reads by id are locked until it ends, so that what it decides
+// from them still holds when it writes; but not intents, whose work is locked in their
+// place. Records and hashes of the log are never changed or deleted: triggers refuse
+// it on both engines. A terminal state is never left, and neither a finished operation
+// nor a process that ended nor a closed work changes. Of the approvals of one request
+// at most one is not terminal, and a key names at most one operation on one root of a
+// workspace: unique indexes hold both against writers at one moment. A transaction in
+// which a statement failed does not commit, even if the function that ran it went on.
 //
 // Hostile inputs: ids, filters and cursors come from callers as they are. Text
 // that cannot be stored (NUL bytes, not UTF-8) is found nowhere and refused when
