@@ -19,6 +19,8 @@
 //     database. remote is the wire between it and the gateway.
 //   - gateway is the one path: decide, hold, record, run, record.
 //   - task keeps what callers wait for: dispatch, watching, output.
+//   - work keeps what agents work on in workspaces, and what people want of them
+//     meanwhile.
 //   - rest and client are the two ends of the HTTP API.
 //   - config is the file; cmd/writ wires all of it and is the only package that
 //     knows everything.
