@@ -74,6 +74,7 @@ func build(exe string) error {
 type setup struct {
 	database     string
 	slots, queue int
+	workspaces   string // lines of the configuration's list; empty means none
 }
 
 // server is one data folder and the processes that serve it, one after the other.
@@ -116,10 +117,11 @@ func newServer(t testing.TB, s setup) *server {
 listen: 127.0.0.1:0
 database: %q
 identities:
-  - {id: bot, scopes: [python, shell]}
+  - {id: bot, scopes: [python, shell, read, patch]}
+workspaces: [%s]
 runner: {slots: %d, queue: %d, warm: 1, uid_base: %d}
 log: {level: warn}
-`, s.database, s.slots, s.queue, srv.uids)
+`, s.database, s.workspaces, s.slots, s.queue, srv.uids)
 	if err := os.WriteFile(filepath.Join(srv.data, "config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
