@@ -294,16 +294,22 @@ func TestStartIsGivenUp(t *testing.T) {
 
 // The call that started a process is not what keeps it alive.
 func TestProcessOutlivesItsCall(t *testing.T) {
-	m, _ := newFakeProcesses(t, ProcessesOptions{})
-	ctx, cancel := context.WithCancel(t.Context())
-	o := orderIn(t.TempDir(), "wait")
-	if err := m.Start(ctx, o); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if s, err := m.Status(t.Context(), o.ID); err != nil || s.State != writ.ProcessRunning {
-		t.Errorf("%+v, %v", s, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := NewProcesses(&fake{t: t, program: printOrWait}, ProcessesOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		o := orderIn(t.TempDir(), "wait")
+		if err := m.Start(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		if s, err := m.Status(t.Context(), o.ID); err != nil || s.State != writ.ProcessRunning {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestScenario94_EvictionByTime(t *testing.T) {
