@@ -60,11 +60,11 @@ func (l *auditListCmd) Run(ctx context.Context, c *cli, e env) error {
 	})
 }
 
-// whatOf is the task that an event is of, else the operation, the intent, the work or
-// what is held.
+// whatOf is the task that an event is of, else the operation, the process, the intent, the
+// work or what is held.
 func whatOf(ev writ.Event) string {
 	d := ev.Data
-	return cmp.Or(string(ev.Task), string(d.Operation), string(d.Intent), string(d.Work), string(ev.Approval))
+	return cmp.Or(string(ev.Task), string(d.Operation), string(d.Process), string(d.Intent), string(d.Work), string(ev.Approval))
 }
 
 // what is the point of an event in a few words.
@@ -82,6 +82,9 @@ func what(ev writ.Event) string {
 	}
 	if d.Workspace != "" {
 		add("%s", d.Workspace)
+	}
+	if d.Program != "" {
+		add("%s", d.Program)
 	}
 	if d.Intent != "" && d.Work != "" {
 		add("%s", d.Work)
@@ -110,6 +113,9 @@ func what(ev writ.Event) string {
 	if d.Outcome != "" {
 		add("%s", d.Outcome)
 	}
+	if d.Termination != "" {
+		add("%s", d.Termination)
+	}
 	if d.ExitCode != nil {
 		add("exit %d", *d.ExitCode)
 	}
@@ -122,8 +128,11 @@ func what(ev writ.Event) string {
 	for _, r := range d.Rules {
 		add("[%s]", r)
 	}
+	if d.Language != "" {
+		add("%s,", d.Language)
+	}
 	if d.Code != "" {
-		add("%s, %d bytes, sha256 %.12s", d.Language, d.CodeBytes, d.Code)
+		add("%d bytes, sha256 %.12s", d.CodeBytes, d.Code)
 	}
 	if d.Subject != "" {
 		add("%s", d.Subject)

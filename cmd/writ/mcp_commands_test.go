@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -67,6 +68,7 @@ func setupAgents(e *testscript.Env) {
 //
 //	agent NAME start [ARGS...]            writ mcp ARGS... and initialize
 //	[!] agent NAME TOOL [ARGUMENT...]     a call, which must (not) fail; prints the text of the result
+//	agent NAME until REGEXP TOOL [ARGUMENT...]  such calls until the text of a result matches
 //	agent NAME stop [CODE]                hang up; the program must end with CODE, 0 by default
 //	agent NAME term [CODE]                SIGTERM instead
 //	agent NAME gone CODE                  the program ends by itself
@@ -103,6 +105,9 @@ func agentCommand(ts *testscript.TestScript, neg bool, args []string) {
 		a.ended(ts, code)
 	case "hangup":
 		ts.Check(a.in.Close())
+	case "until":
+		usage(ts, !neg && len(rest) > 1, "agent NAME until REGEXP TOOL [ARGUMENT...]")
+		a.until(ts, rest[0], rest[1], rest[2:])
 	case "says":
 		eventually(ts, fmt.Sprintf("agent %s says %s: %s", name, code, a.said()), func() bool { return strings.Contains(a.said(), code) })
 	default:
@@ -176,8 +181,35 @@ func (a *agent) answer(ts *testscript.TestScript, id int) json.RawMessage {
 }
 
 func (a *agent) call(ts *testscript.TestScript, neg bool, tool string, args []string) {
+	text, isError := a.result(ts, tool, toolArguments(ts, args))
+	fmt.Fprint(ts.Stdout(), text)
+	if isError != neg {
+		ts.Fatalf("%s: isError is %t: %s", tool, isError, text)
+	}
+}
+
+// until calls a tool until its text matches, whether it fails meanwhile or not. What it
+// writes to the script's stdout is the text that did.
+func (a *agent) until(ts *testscript.TestScript, pattern, tool string, args []string) {
+	re, err := regexp.Compile("(?m)" + pattern)
+	ts.Check(err)
+	arguments := toolArguments(ts, args)
+	for over := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		text, _ := a.result(ts, tool, arguments)
+		switch {
+		case re.MatchString(text):
+			fmt.Fprint(ts.Stdout(), text)
+			return
+		case time.Now().After(over):
+			ts.Fatalf("%s does not answer %q in %v: %s", tool, pattern, patience, text)
+		}
+	}
+}
+
+// result is the text of a tool's result, a line for each part.
+func (a *agent) result(ts *testscript.TestScript, tool string, args map[string]any) (text string, isError bool) {
 	a.calls++
-	a.send(ts, map[string]any{"id": a.calls, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": toolArguments(ts, args)}})
+	a.send(ts, map[string]any{"id": a.calls, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": args}})
 	var res struct {
 		IsError bool `json:"isError"`
 		Content []struct {
@@ -186,11 +218,9 @@ func (a *agent) call(ts *testscript.TestScript, neg bool, tool string, args []st
 	}
 	ts.Check(json.Unmarshal(a.answer(ts, a.calls), &res))
 	for _, c := range res.Content {
-		fmt.Fprintln(ts.Stdout(), c.Text)
+		text += c.Text + "\n"
 	}
-	if res.IsError != neg {
-		ts.Fatalf("%s: isError is %t", tool, res.IsError)
-	}
+	return text, res.IsError
 }
 
 func toolArguments(ts *testscript.TestScript, args []string) map[string]any {

@@ -18,8 +18,8 @@ import (
 // runnerCmd is the runner process. Its flags are all that it is told; it reads no
 // configuration, holds no key and opens no database.
 type runnerCmd struct {
-	Socket    string        `required:"" help:"Unix socket to serve, to processes of this user."`
-	State     string        `help:"Private folder of what must outlive the process; without one no workspace is served."`
+	Socket    string        `required:"" help:"Unix socket to serve, to processes of this user." type:"path"`
+	State     string        `help:"Private folder of what must outlive the process; without one no workspace is served." type:"path"`
 	Slots     int           `help:"Runs at one time; 0 means one per core."`
 	Queue     int           `help:"Runs that may wait." default:"64"`
 	QueueWait time.Duration `help:"How long one may wait." default:"30s"`
