@@ -15,6 +15,7 @@ import (
 // until they are ended.
 type process struct {
 	writ.Process
+	request        writ.CommandRequest
 	stdout, stderr []byte
 	from           int64 // of stdout: what lies before it is dropped
 	closed         bool
@@ -70,7 +71,7 @@ func (d *desk) start(req writ.CommandRequest) (writ.Process, error) {
 		ProcessStatus: writ.ProcessStatus{
 			ID: writ.ProcessID(fmt.Sprintf("proc-%d", len(d.processes)+1)), State: writ.ProcessRunning, Started: time.Unix(1_800_000_000, 0),
 		},
-	}, stdout: []byte(req.Dir)}
+	}, request: req}
 	if req.Command[0] == "lost" {
 		p.Dispatch = writ.DispatchUnknown
 	}
@@ -179,6 +180,7 @@ func (d *desk) Process(_ context.Context, _ writ.Principal, id writ.ProcessID) (
 	if err != nil {
 		return writ.Process{}, err
 	}
+	d.looks++
 	return p.now(), nil
 }
 

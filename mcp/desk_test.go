@@ -22,6 +22,7 @@ type desk struct {
 	ops       []writ.Operation
 	applied   int
 	processes []*process
+	looks     int           // at single processes
 	bare      bool          // there are no sandboxes
 	reads     []string      // paths, as they came
 	changes   int           // of an applied patch, made up

@@ -27,7 +27,12 @@ const patience = 20 * time.Second
 
 func newServer(t *testing.T, d *desk) *mcp.Server {
 	t.Helper()
-	s := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Processes: d, Sandbox: d, Works: noWorks{}}, mcp.Options{Version: "1.2.3"})
+	return newServerWith(t, d, mcp.Options{Version: "1.2.3"})
+}
+
+func newServerWith(t *testing.T, d *desk, opt mcp.Options) *mcp.Server {
+	t.Helper()
+	s := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Processes: d, Sandbox: d, Works: noWorks{}}, opt)
 	t.Cleanup(s.Close)
 	return s
 }

@@ -20,8 +20,9 @@ import (
 // it is, and for a service that does not.
 func TestCall_WaitsAtMost50Seconds(t *testing.T) {
 	for name, test := range map[string]struct{ tool, args, code string }{
-		"a user":    {"apply_patch", patchArgs, "APPROVAL_REQUIRED"},
-		"a service": {"read", `{"workspace_id":"main","path":"ok.txt"}`, "TIMEOUT"},
+		"a user":                  {"apply_patch", patchArgs, "APPROVAL_REQUIRED"},
+		"a user, about a command": {"exec_command", execArgs, "APPROVAL_REQUIRED"},
+		"a service":               {"read", `{"workspace_id":"main","path":"ok.txt"}`, "TIMEOUT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,7 +56,7 @@ func TestCall_WaitsAtMost50Seconds(t *testing.T) {
 				if err := json.Unmarshal([]byte(res.Content[0].(*sdk.TextContent).Text), &body); err != nil || body.Code != test.code {
 					t.Errorf("%+v %v, want %s", body, err, test.code)
 				}
-				if state, writes := d.state("appr-1"); test.tool == "apply_patch" && (state != writ.ApprovalPending || writes != 0) {
+				if state, writes := d.state("appr-1"); test.tool != "read" && (state != writ.ApprovalPending || writes+len(d.processes) != 0) {
 					t.Errorf("approval %s, %d writes", state, writes)
 				}
 				client.Close()
@@ -83,6 +84,10 @@ func TestLog_HasOneLineForEachCall(t *testing.T) {
 	w.post(200, call("read", `{"workspace_id":"main","path":"private.txt"}`))
 	w.post(200, call("apply_patch", `{"workspace_id":"main","patch":"conflict private"}`))
 	w.post(200, call("read", `{"workspace_id":"main","path":7,"private":1}`))
+	w.post(200, call("exec_command", `{"workspace_id":"main","command":["cat","private"]}`))
+	w.post(200, call("write_stdin", `{"process_id":"proc-1","data":"private"}`))
+	w.post(200, call("write_stdin", `{"process_id":"private","data":"private"}`))
+	w.post(200, call("read_process", `{"process_id":"proc-1"}`))
 	d.crash = true
 	w.post(200, call("read", `{"workspace_id":"main","path":"private.txt"}`))
 	w.post(400, `{"jsonrpc":"2.0","id":1,"method":"ping","private":1,"PRIVATE":2}`)
@@ -98,8 +103,8 @@ func TestLog_HasOneLineForEachCall(t *testing.T) {
 	var got []string
 	for line := range strings.Lines(text) {
 		var l struct {
-			Level, Msg, Tool, By, Outcome, Operation, Error, Stack string
-			Status                                                 int
+			Level, Msg, Tool, By, Outcome, Operation, Process, Error, Stack string
+			Status                                                          int
 		}
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
@@ -113,9 +118,13 @@ func TestLog_HasOneLineForEachCall(t *testing.T) {
 		if l.Outcome == "VERSION_CONFLICT" && l.Operation != "op-1" {
 			t.Errorf("the operation is not named: %s", line)
 		}
+		if (l.Process == "proc-1") != (l.Tool == "exec_command") {
+			t.Errorf("a process that was started: %s", line)
+		}
 		got = append(got, l.Tool+" "+l.Outcome)
 	}
-	want := "read FILE_NOT_FOUND|apply_patch VERSION_CONFLICT|read invalid_params|read INTERNAL| | "
+	want := "read FILE_NOT_FOUND|apply_patch VERSION_CONFLICT|read invalid_params|" +
+		"exec_command ok|write_stdin ok|write_stdin PROCESS_NOT_FOUND|read_process ok|read INTERNAL| | "
 	if strings.Join(got, "|") != want {
 		t.Errorf("lines %q, want %q", strings.Join(got, "|"), want)
 	}

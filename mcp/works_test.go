@@ -32,7 +32,7 @@ func newSteered(t *testing.T, c connection) *steered {
 		spaces = append(spaces, w)
 	}
 	s := &steered{Steering: testkit.NewSteering(t, "sqlite:"+filepath.Join(t.TempDir(), "writ.db"), spaces...), t: t, desk: d}
-	srv := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Works: s}, mcp.Options{Version: "1.2.3"})
+	srv := mcp.New(slog.New(slog.DiscardHandler), mcp.Services{Workspaces: d, Processes: d, Sandbox: d, Works: s}, mcp.Options{Version: "1.2.3"})
 	t.Cleanup(srv.Close)
 	s.client = c.client(t, srv, nil)
 	return s
@@ -177,6 +177,9 @@ func TestScenario139_HintsAreCounts(t *testing.T) {
 			"read":        `"workspace_id":"main","path":"ok.txt"`,
 			"find":        `"workspace_id":"main"`,
 			"apply_patch": `"workspace_id":"main","patch":"p"`,
+
+			"exec_command": `"workspace_id":"main","command":["x"]`,
+			"process_list": `"workspace_id":"main"`,
 		}
 		// hints calls each tool and wants that hint, or none.
 		hints := func(when, more string, want map[string]any) {
