@@ -79,8 +79,10 @@ func (c *call) answer(ctx context.Context, out any, err error) (*sdk.CallToolRes
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result of %s: %w", c.tool.name, err)
 	}
-	// Its text, the same, comes when it is encoded.
-	return &sdk.CallToolResult{StructuredContent: jsontext.Value(text)}, nil
+	return &sdk.CallToolResult{
+		StructuredContent: jsontext.Value(text),
+		Content:           []sdk.Content{&sdk.TextContent{Text: string(text)}},
+	}, nil
 }
 
 // failure is the error envelope: one text item, and nothing structured, which would

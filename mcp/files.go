@@ -183,7 +183,7 @@ const (
 	elementBytes  = 128      // what an element of a list has beside its texts, in both forms
 )
 
-// textCost is how many bytes the text s takes in a result at most: as a string of the
+// textCost is how many bytes the text s takes in a result: as a string of the
 // structured form, and again within the text that has the same.
 func textCost(s string) int {
 	n := 0
@@ -210,18 +210,7 @@ func runeCost(r rune, size int) int {
 // fitting is how many bytes of content a result of room bytes has place for, ending
 // between two letters.
 func fitting(content []byte, room int) int {
-	var costs [utf8.RuneSelf]int // most of what is read is ASCII
-	for r := range costs {
-		costs[r] = runeCost(rune(r), 1)
-	}
 	for i := 0; i < len(content); {
-		if b := content[i]; b < utf8.RuneSelf {
-			if room -= costs[b]; room < 0 {
-				return i
-			}
-			i++
-			continue
-		}
 		r, size := utf8.DecodeRune(content[i:])
 		cost := runeCost(r, size)
 		if r == utf8.RuneError {

@@ -23,15 +23,12 @@ import (
 // in is closed at the end if it is an io.Closer. A read of it that is under way and
 // that closing does not end is left behind.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer, who writ.Principal) error {
-	t := &stdio{
-		in: bufio.NewReaderSize(in, 64<<10), out: out, lines: make(chan line),
-		results: newShelf(), moved: make(chan struct{}, 1), closed: make(chan struct{}),
-	}
+	t := &stdio{in: bufio.NewReaderSize(in, 64<<10), out: out, lines: make(chan line), moved: make(chan struct{}, 1), closed: make(chan struct{})}
 	if c, ok := in.(io.Closer); ok {
 		t.closer = c
 	}
 	go t.read() // ends with in, or is left behind as said above
-	srv := s.connect(func(*sdk.RequestExtra) writ.Principal { return who }, nil, t.results)
+	srv := s.connect(func(*sdk.RequestExtra) writ.Principal { return who }, nil)
 	err := srv.Run(ctx, t)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -55,8 +52,6 @@ type stdio struct {
 	in     *bufio.Reader
 	closer io.Closer // of in; may be nil
 	lines  chan line
-
-	results *shelf
 
 	mu  sync.Mutex // held while a message is written
 	out io.Writer
@@ -235,7 +230,7 @@ func withoutCapabilities(raw json.RawMessage) json.RawMessage {
 
 // Write sends a message of the SDK.
 func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
-	data, err := t.encode(msg)
+	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
@@ -252,18 +247,6 @@ func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
 	default:
 	}
 	return err
-}
-
-// encode is msg as JSON, with place for the end of its line.
-func (t *stdio) encode(msg jsonrpc.Message) ([]byte, error) {
-	id, r := t.results.take(msg)
-	if r == nil {
-		return jsonrpc.EncodeMessage(msg)
-	}
-	const begins, goesOn, ends = `{"jsonrpc":"2.0","id":`, `,"result":`, `}`
-	out := make([]byte, 0, len(begins)+len(id)+len(goesOn)+r.size()+len(ends)+1)
-	out = append(append(append(out, begins...), id...), goesOn...)
-	return append(r.append(out), ends...), nil
 }
 
 func (t *stdio) write(data []byte) error {
