@@ -273,3 +273,34 @@ func TestKeyIsUsedWhileItIsHeld(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// The key was used for the same meanwhile, and nobody knows yet how that ended: nor does
+// the hold, which is not used up by it.
+func TestKeyIsUsedAndNotOver(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s, ws := app(t, map[string]string{"a": "1\n"}, nil)
+	coder, req := s.Agent("coder"), keyed("k", edit("a", "1", "2")...)
+	a, err := s.CreateApproval(t.Context(), coder, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.MustResolve(coder, a.ID, true)
+	mend := failOn(t, s.System, writ.EventPatchFinished)
+	_, _, err = s.Tools.Patch(t.Context(), coder, req)
+	id := operationOf(err)
+	if id == "" {
+		t.Fatal(err)
+	}
+	mend()
+	_, _, err = s.Resume(t.Context(), coder, a.ID)
+	wantCode(t, "resume", err, "APPROVAL_AMBIGUOUS")
+	if got := s.StoredApproval(a.ID); got.State != writ.ApprovalQueued || operationOf(err) != id {
+		t.Errorf("approval is %s, the error names %q, want %s", got.State, operationOf(err), id)
+	}
+	s.Settle()
+	got, op, err := s.Resume(t.Context(), coder, a.ID)
+	if err != nil || got.State != writ.ApprovalConsumed || op.ID != id || op.Result.Status != writ.PatchApplied || s.Files.Calls("Patch") != 1 {
+		t.Errorf("%s of %s, approval %s, %v, %d patches", op.Result.Status, op.ID, got.State, err, s.Files.Calls("Patch"))
+	}
+	wantDisk(t, ws, map[string]string{"a": "2\n"})
+}

@@ -146,6 +146,7 @@ func (v *victim) hold(t *testing.T) {
 }
 
 func TestScenario60_124_KilledAtEachStep(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, step := range crashSteps {
 		for _, held := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, held %v", step.name, held), func(t *testing.T) {
@@ -170,12 +171,14 @@ func TestScenario60_124_KilledAtEachStep(t *testing.T) {
 // Killed at whatever moment of a patch of many files: the ledger says what is on the
 // disk, nothing is left beside it, and what has not begun can be done.
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	rounds := 60
 	if testing.Short() {
 		rounds = 8
 	}
 	for name, held := range map[string]bool{"sent": false, "held": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			content := map[string]string{"moves-0": "m 0\n", "goes-0": "x\n"}
 			for i := range 150 {
 				content[fmt.Sprintf("d%d/f%d", i%7, i)] = "v 0\n"

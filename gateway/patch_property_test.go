@@ -19,6 +19,7 @@ import (
 // says that it was applied and not undone, no key and no grant is used twice, nothing
 // that is held happens without a grant, and in the end the workspace is free.
 func TestPropertyLedgerIsTheDisk(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	rapid.Check(t, func(rt *rapid.T) {
 		mode := rapid.SampledFrom([]writ.ApprovalMode{writ.ApprovalsOff, writ.ApprovalsConfirm, writ.ApprovalsReview}).Draw(rt, "mode")
 		ws := testkit.Workspace(t, "app", map[string]string{"f0": "0\n", "f1": "0\n"}, func(w *writ.Workspace) { w.Approvals = mode })

@@ -189,6 +189,9 @@ func (w *Workspaces) carryOutHeld(ctx context.Context, o patchOrder, a writ.Appr
 		return op, w.consumeWith(ctx, a, nil, err)
 	case err != nil:
 		return op, err
+	case replayed && op.Finished == nil: // the same, and it is not over: the grant is not used up
+		a.Call.Operation = op.ID
+		return op, ambiguous(a, "an operation with its key is not finished; resume it again later")
 	case replayed: // the key was used meanwhile, for the same
 		return op, w.consumeWith(ctx, a, func(c *writ.HeldCall) { c.Operation = op.ID }, nil)
 	}
