@@ -182,6 +182,21 @@ type Kill struct {
 	Grace  time.Duration `json:"grace,omitempty"`  // at most MaxGrace; 0 means DefaultGrace
 }
 
+// Validate says why k ends no process. It is the same for every one.
+func (k Kill) Validate() error {
+	switch strings.TrimPrefix(k.Signal, "SIG") {
+	case "TERM", "INT", "HUP", "QUIT", "KILL":
+	default:
+		if k.Signal != "" {
+			return fmt.Errorf("signal %.40q: want one of TERM, INT, HUP, QUIT, KILL", k.Signal)
+		}
+	}
+	if k.Grace < 0 || k.Grace > MaxGrace {
+		return fmt.Errorf("a grace of %v: want one from 0 to %v", k.Grace, MaxGrace)
+	}
+	return nil
+}
+
 // The grace of a Kill that does not begin with SIGKILL.
 const (
 	DefaultGrace = 5 * time.Second
@@ -198,7 +213,7 @@ type Process struct {
 	Tenant      Tenant         `json:"tenant"`
 	By          Ref            `json:"by"`
 	Fingerprint Digest         `json:"fingerprint"`
-	Program     string         `json:"program"` // the first element of the command, without its folder
+	Program     string         `json:"program"`            // the first element of the command, without its folder
 	Programs    []string       `json:"programs,omitempty"` // that the command would run, as far as reading it tells
 	TTY         bool           `json:"tty,omitempty"`
 	Approval    ApprovalID     `json:"approval,omitempty"`
@@ -215,7 +230,9 @@ type ProcessFilter struct {
 	By        Ref // who asked for them
 	Workspace WorkspaceID
 	States    []ProcessState
-	Page      Page
+	// Kept leaves out those that ended and of whose output nothing is stored.
+	Kept bool
+	Page Page
 }
 
 // StoredOutput is the last that a process wrote, kept when its runner is gone. It is

@@ -254,7 +254,7 @@ func TestEveryStepOfACallFromEveryState(t *testing.T) {
 		{"resume", approval.Resume, states{queu: resu}},
 		{"consume", approval.Consume, states{resu: cons}},
 		{"cancel", func(a *writ.Approval) error { return approval.Cancel(a, start) }, states{pend: canc, gran: canc, queu: canc, resu: canc}},
-		{"expire", func(a *writ.Approval) error { return approval.Expire(a, late) }, states{pend: expi, gran: expi}},
+		{"expire", func(a *writ.Approval) error { return approval.Expire(a, late) }, states{pend: expi, gran: expi, queu: expi}},
 		{"expire early", func(a *writ.Approval) error { return approval.Expire(a, late.Add(-time.Millisecond)) }, nil},
 	}
 	for _, call := range calls {

@@ -36,11 +36,11 @@ func Cancel(a *writ.Approval, now time.Time) error {
 	return nil
 }
 
-// Expire ends an a whose time is over: a pending one, and the granted one of a call that
-// nobody resumed. Before that it is a Conflict too.
+// Expire ends an a whose time is over: a pending one, and the one of a call that was
+// granted, or queued, and that nobody carried out. Before that it is a Conflict too.
 func Expire(a *writ.Approval, now time.Time) error {
 	const op = "expire approval"
-	idle := a.State == writ.ApprovalGranted && a.Action != writ.ActionRun
+	idle := (a.State == writ.ApprovalGranted || a.State == writ.ApprovalQueued) && a.Action != writ.ActionRun
 	if a.State != writ.ApprovalPending && !idle {
 		return conflict(op, "%s", History(*a))
 	}

@@ -41,11 +41,30 @@ const (
 	codePolicyUnsupported = "RESOURCE_POLICY_UNSUPPORTED"
 )
 
-// liveProcess is a process that runs, as far as is known, with the root that it holds.
+// liveProcess is a process whose end is not recorded, with the root that it holds.
 type liveProcess struct {
+	// begun is closed when the runner has said whether it was started, or contact was
+	// lost over that. Before, that the runner does not know it means nothing.
+	begun chan struct{}
+
 	mu      sync.Mutex
 	process writ.Process     // guarded by mu
+	failed  error            // guarded by mu; why it was not started, nil if it was
 	lease   *workspace.Lease // guarded by mu; nil once it is released
+}
+
+func newLive(p writ.Process, lease *workspace.Lease) *liveProcess {
+	return &liveProcess{begun: make(chan struct{}), process: p, lease: lease}
+}
+
+// awaitStart waits until the process was started, or was not.
+func (p *liveProcess) awaitStart(ctx context.Context) error {
+	select {
+	case <-p.begun:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // known is the process as it was recorded last.
@@ -53,6 +72,30 @@ func (p *liveProcess) known() writ.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.process
+}
+
+// ended is the process as it ended with s, and why it was not started; as it ended before,
+// where that could not be recorded.
+func (p *liveProcess) ended(s writ.ProcessStatus, failed error) (writ.Process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.process
+	if q.State == writ.ProcessExited {
+		return q, p.failed
+	}
+	s.Started, s.Reason = q.Started, cut(s.Reason, maxReason)
+	q.ProcessStatus = s
+	if q.Dispatch == "" && failed == nil { // its end came before the answer that it was started
+		q.Dispatch = writ.DispatchConfirmed
+	}
+	return q, failed
+}
+
+// unrecorded keeps how the process ended, and why it was not started, for the next try.
+func (p *liveProcess) unrecorded(q writ.Process, failed error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.process, p.failed = q, failed
 }
 
 // keep makes the root the process's until it has ended.
@@ -175,7 +218,8 @@ func (w *Workspaces) start(ctx context.Context, o commandOrder, d writ.Decision,
 	if a != nil {
 		p.Approval = a.ID
 	}
-	live := &liveProcess{process: p, lease: lease}
+	live := newLive(p, lease)
+	defer close(live.begun)
 	w.procs.add(p.ID, live) // before it is stored, so that no sweep takes it for lost
 	err := w.g.db.Update(ctx, func(tx *store.Tx) error {
 		if a != nil {
@@ -224,16 +268,31 @@ func (w *Workspaces) notStarted(ctx context.Context, live *liveProcess, cause er
 	if writ.CodeOf(cause) == "" {
 		cause = &writ.Error{Kind: cmp.Or(writ.KindOf(cause), writ.Unavailable), Code: codeSpawnFailed, Op: "start command", Msg: "nothing was started: " + cmp.Or(ended(cause), writ.Message(cause)), Err: cause}
 	}
-	now := writ.Now()
-	p := live.known()
-	p.State, p.Termination, p.Ended = writ.ProcessExited, writ.TerminationUnknown, &now
-	p.Reason = cut("not started: "+writ.Message(cause), maxReason)
-	if err := w.recordExit(ctx, p, nil, cause); err != nil {
-		w.g.slog.Error("a process that was not started could not be recorded", "process", p.ID, "err", err)
-	}
-	w.procs.remove(p.ID)
-	live.release()
+	s, now := live.known().ProcessStatus, writ.Now()
+	s.State, s.Termination, s.Ended = writ.ProcessExited, writ.TerminationUnknown, &now
+	s.Reason = "not started: " + writ.Message(cause)
+	w.over(ctx, live, s, cause)
 	return cause
+}
+
+// over gives up the root of a process that has ended, or was not started, and records
+// that. What cannot be recorded stays in the table, and the next sweep tries again.
+func (w *Workspaces) over(ctx context.Context, live *liveProcess, s writ.ProcessStatus, failed error) {
+	ctx = context.WithoutCancel(ctx) // what happened is recorded
+	p, failed := live.ended(s, failed)
+	var kept *writ.StoredOutput
+	if failed == nil {
+		kept = w.lastOutput(ctx, p)
+	}
+	err := w.recordExit(ctx, p, kept, failed)
+	if err == nil {
+		w.procs.remove(p.ID)
+	} else {
+		live.unrecorded(p, failed)
+		w.g.slog.Error("end of a process was not recorded", "process", p.ID, "err", err)
+	}
+	// Also when it could not be recorded: nothing changes the workspace any more.
+	live.release()
 }
 
 // recordExit stores how a process ended, with the last of its output if there is some,

@@ -114,8 +114,8 @@ func (w *Workspaces) resumeCommand(ctx context.Context, who writ.Principal, a wr
 	if err != nil {
 		return p, err // it stays queued, and can be resumed later
 	}
+	d := w.decideCommand(o)
 	again := func() error {
-		d := w.decideCommand(o)
 		switch {
 		case d.Effect == writ.Deny:
 			return w.refuseResumed(ctx, o.who, o.ws, nil, a, d)
@@ -130,7 +130,7 @@ func (w *Workspaces) resumeCommand(ctx context.Context, who writ.Principal, a wr
 		lease.Release()
 		return p, err
 	}
-	return w.start(ctx, o, w.decideCommand(o), lease, &a)
+	return w.start(ctx, o, d, lease, &a)
 }
 
 // meets reports whether what a was granted with is enough for what d asks for.

@@ -241,12 +241,14 @@ func (g *Gateway) settleCallVote(ctx context.Context, tx *store.Tx, a writ.Appro
 	return g.record(ctx, tx, voted(a, who)...)
 }
 
-// expireCall ends the hold of a call whose time is over, granted or not.
+// expireCall ends the hold of a call whose time is over, granted or not. One that
+// somebody has begun to carry out, and that still waits for its turn, is then not carried
+// out: it can begin only while it is queued.
 func (g *Gateway) expireCall(ctx context.Context, tx *store.Tx, a writ.Approval) error {
 	from, reason := a.State, "nobody decided in time"
 	switch from {
 	case writ.ApprovalPending:
-	case writ.ApprovalGranted:
+	case writ.ApprovalGranted, writ.ApprovalQueued:
 		reason = "it was granted, and nobody resumed it in time"
 	default:
 		return nil

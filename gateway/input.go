@@ -161,7 +161,10 @@ func (w *Workspaces) resumeInput(ctx context.Context, who writ.Principal, a writ
 		return p, err
 	}
 	if p, err = w.running(ctx, requester, a.Call.Process); err != nil {
-		return p, w.voidHeld(ctx, a, "its process takes no input any more")
+		if writ.KindOf(err) == writ.NotFound {
+			err = w.voidHeld(ctx, a, "its process takes no input any more")
+		}
+		return p, err
 	}
 	d := w.decideInput(requester, ws, p, len(in.Data))
 	if a.State == writ.ApprovalGranted {

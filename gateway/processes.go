@@ -8,9 +8,11 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"writ"
 	"writ/store"
+	"writ/workspace"
 )
 
 // Retention of ended processes and their output (spec/02 §3.3).
@@ -19,7 +21,10 @@ const (
 	keepProcesses = 64
 )
 
-// processTable is the processes that run, as far as is known.
+// lastWait bounds how long a runner is waited for that is asked for the last output.
+const lastWait = 5 * time.Second
+
+// processTable is the processes whose ends are not recorded.
 type processTable struct {
 	mu  sync.Mutex
 	all map[writ.ProcessID]*liveProcess // guarded by mu
@@ -55,6 +60,20 @@ func (t *processTable) ids() []writ.ProcessID {
 	return slices.Sorted(maps.Keys(t.all))
 }
 
+// begun are those that their runner must know of, or has known.
+func (t *processTable) begun() (list []*liveProcess) {
+	for _, id := range t.ids() {
+		if live := t.get(id); live != nil {
+			select {
+			case <-live.begun:
+				list = append(list, live)
+			default:
+			}
+		}
+	}
+	return list
+}
+
 // Process is where a process of who stands, or PROCESS_NOT_FOUND: one of somebody else,
 // one that never was, and one that ended so long ago that nothing is kept (spec/02
 // §3.3) are the same.
@@ -71,7 +90,7 @@ func (w *Workspaces) Process(ctx context.Context, who writ.Principal, id writ.Pr
 		return p, err
 	}
 	if s.State == writ.ProcessExited {
-		w.exited(context.WithoutCancel(ctx), s) // who sees the end finds the workspace free
+		w.exited(ctx, s) // who sees the end finds the workspace free
 	}
 	s.Started = p.Started
 	p.ProcessStatus = s
@@ -79,7 +98,15 @@ func (w *Workspaces) Process(ctx context.Context, who writ.Principal, id writ.Pr
 }
 
 // processOf is the recorded process, which who may see and of which something is kept.
+// One that is being started is waited for.
 func (w *Workspaces) processOf(ctx context.Context, who writ.Principal, id writ.ProcessID) (p writ.Process, err error) {
+	if live := w.procs.get(id); live != nil {
+		if p = live.known(); seesOwn(who, p.Tenant, p.By) {
+			if err := live.awaitStart(ctx); err != nil {
+				return p, err
+			}
+		}
+	}
 	if live := w.procs.get(id); live != nil {
 		p = live.known()
 	} else {
@@ -121,10 +148,10 @@ func (w *Workspaces) Output(ctx context.Context, who writ.Principal, id writ.Pro
 		return writ.ProcessOutput{}, err
 	}
 	out, err := w.processes.Output(ctx, id, q)
-	if writ.KindOf(err) != writ.NotFound {
+	if k := writ.KindOf(err); k != writ.NotFound && (k != writ.Unavailable || p.State == writ.ProcessRunning) {
 		if err == nil && out.State == writ.ProcessExited && p.State == writ.ProcessRunning {
 			if s, err := w.processes.Status(ctx, id); err == nil {
-				w.exited(context.WithoutCancel(ctx), s)
+				w.exited(ctx, s)
 			}
 		}
 		return out, err
@@ -156,7 +183,7 @@ func (w *Workspaces) storedOutput(ctx context.Context, p writ.Process, q writ.Ou
 	start := min(max(q.Cursor, kept.Retained), total)
 	chunk := kept.Data[start-kept.Retained:]
 	if q.Limit > 0 && len(chunk) > q.Limit {
-		chunk = writ.CutRune(chunk[:q.Limit])
+		chunk = writ.CutRune(chunk[:min(len(chunk), max(q.Limit, utf8.UTFMax))]) // as a runner does
 	}
 	next := start + int64(len(chunk))
 	return writ.ProcessOutput{
@@ -183,17 +210,24 @@ func (w *Workspaces) Resize(ctx context.Context, who writ.Principal, id writ.Pro
 // Terminate ends a process (spec/02 §5.11). One that has ended is no error. It returns
 // before the process is gone.
 func (w *Workspaces) Terminate(ctx context.Context, who writ.Principal, id writ.ProcessID, k writ.Kill) error {
+	if err := k.Validate(); err != nil { // before it is recorded, too
+		return &writ.Error{Kind: writ.Invalid, Code: codeInvalidCommand, Op: "terminate process", Msg: err.Error()}
+	}
 	p, err := w.processOf(ctx, who, id)
 	if err != nil || p.State == writ.ProcessExited {
 		return err
 	}
-	return w.kill(ctx, who, p, k, "")
+	if live := w.procs.get(id); live != nil { // else it has just ended
+		return w.kill(ctx, who, live, k, "")
+	}
+	return nil
 }
 
 // Processes are the processes of who in a workspace, or in all when it is empty,
-// of which something is kept, newest first, at most writ.MaxPage.
+// of which something is kept, newest first, at most writ.MaxPage. One of another server
+// is as it was recorded last.
 func (w *Workspaces) Processes(ctx context.Context, who writ.Principal, id writ.WorkspaceID) (list []writ.Process, err error) {
-	f := writ.ProcessFilter{Workspace: id, Page: writ.Page{Limit: writ.MaxPage}}
+	f := writ.ProcessFilter{Workspace: id, Kept: true, Page: writ.Page{Limit: writ.MaxPage}}
 	f.Tenant, _ = who.Narrow("", "")
 	if !who.Administers() {
 		f.By = who.Ref()
@@ -204,6 +238,10 @@ func (w *Workspaces) Processes(ctx context.Context, who writ.Principal, id writ.
 		return err
 	})
 	for _, p := range stored {
+		if p.State == writ.ProcessExited || p.Owner != w.g.opt.Owner {
+			list = append(list, p)
+			continue
+		}
 		q, err := w.Process(ctx, who, p.ID)
 		switch {
 		case writ.KindOf(err) == writ.NotFound:
@@ -225,11 +263,10 @@ func (w *Workspaces) StopWorkspace(ctx context.Context, who writ.Principal, id w
 		if live == nil {
 			continue
 		}
-		p := live.known()
-		if p.Workspace != id || p.Root != root {
+		if p := live.known(); p.Workspace != id || p.Root != root || p.State == writ.ProcessExited {
 			continue
 		}
-		if err := w.kill(ctx, who, p, writ.Kill{}, "the workspace was stopped"); err != nil {
+		if err := w.kill(ctx, who, live, writ.Kill{}, "the workspace was stopped"); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -239,17 +276,23 @@ func (w *Workspaces) StopWorkspace(ctx context.Context, who writ.Principal, id w
 }
 
 // EndProcesses ends every process, as a server does that takes its runner with it, and
-// waits until their ends are recorded or ctx ends. Watch must run.
+// waits until their ends are recorded or ctx ends. Watch must run. One whose runner does
+// not answer is left to the next start.
 func (w *Workspaces) EndProcesses(ctx context.Context) {
 	server := writ.Principal{Kind: writ.KindLocal, ID: "stop"}
+	var ending []writ.ProcessID
 	for _, id := range w.procs.ids() {
-		if live := w.procs.get(id); live != nil {
-			if err := w.kill(ctx, server, live.known(), writ.Kill{}, "the server stopped"); err != nil {
-				w.g.slog.Warn("a process was not ended", "process", id, "err", err)
-			}
+		live := w.procs.get(id)
+		if live == nil {
+			continue
 		}
+		if err := w.kill(ctx, server, live, writ.Kill{}, "the server stopped"); err != nil {
+			w.g.slog.Warn("a process was not ended", "process", id, "err", err)
+			continue
+		}
+		ending = append(ending, id)
 	}
-	for len(w.procs.ids()) > 0 {
+	for slices.ContainsFunc(ending, func(id writ.ProcessID) bool { return w.procs.get(id) != nil }) {
 		select {
 		case <-ctx.Done():
 			return
@@ -258,9 +301,16 @@ func (w *Workspaces) EndProcesses(ctx context.Context) {
 	}
 }
 
-// kill records who ends a process and ends it. One that its runner does not know any
-// more has ended.
-func (w *Workspaces) kill(ctx context.Context, who writ.Principal, p writ.Process, k writ.Kill, reason string) error {
+// kill records who ends a process and ends it. One that is being started is waited for.
+// One that its runner does not know any more has ended.
+func (w *Workspaces) kill(ctx context.Context, who writ.Principal, live *liveProcess, k writ.Kill, reason string) error {
+	if err := live.awaitStart(ctx); err != nil {
+		return err
+	}
+	p := live.known()
+	if p.State == writ.ProcessExited || w.procs.get(p.ID) != live { // it was not started, even
+		return nil
+	}
 	e := ofProcess(p, writ.EventProcessKilled, writ.EventData{Signal: k.Signal, Reason: reason})
 	e.Actor = who.Ref()
 	if err := w.g.recordAlone(ctx, e); err != nil {
@@ -268,7 +318,7 @@ func (w *Workspaces) kill(ctx context.Context, who writ.Principal, p writ.Proces
 	}
 	err := w.processes.Terminate(ctx, p.ID, k)
 	if writ.KindOf(err) == writ.NotFound {
-		w.exited(context.WithoutCancel(ctx), unknownEnd(p))
+		w.exited(ctx, unknownEnd(p))
 		return nil
 	}
 	return err
@@ -286,37 +336,28 @@ func seesOwn(who writ.Principal, t writ.Tenant, by writ.Ref) bool {
 // exited records the end of a process and gives its root up. It may be called again, and
 // by several at once.
 func (w *Workspaces) exited(ctx context.Context, s writ.ProcessStatus) {
-	live := w.procs.get(s.ID)
-	if live == nil {
-		return // recorded, or another gateway's
+	if live := w.procs.get(s.ID); live != nil { // else recorded, or another gateway's
+		w.over(ctx, live, s, nil)
 	}
-	p := live.known()
-	s.Started = p.Started
-	p.ProcessStatus = s
-	p.Reason = cut(p.Reason, maxReason)
-	kept := &writ.StoredOutput{Retained: s.Total}
-	out, err := w.processes.Output(ctx, s.ID, writ.OutputQuery{})
-	if err == nil {
-		kept.Retained, kept.Data = out.Retained, out.Chunk
+}
+
+// lastOutput is what is to be kept of the output of a process that has ended.
+func (w *Workspaces) lastOutput(ctx context.Context, p writ.Process) *writ.StoredOutput {
+	ctx, cancel := context.WithTimeout(ctx, lastWait)
+	defer cancel()
+	if out, err := w.processes.Output(ctx, p.ID, writ.OutputQuery{}); err == nil {
+		return &writ.StoredOutput{Retained: out.Retained, Data: out.Chunk}
 	}
-	if err := w.recordExit(ctx, p, kept, nil); err != nil {
-		w.g.slog.Error("end of a process was not recorded", "process", p.ID, "err", err)
-	}
-	// Also when it could not be recorded: nothing changes the workspace any more.
-	w.procs.remove(p.ID)
-	live.release()
+	return &writ.StoredOutput{Retained: p.Total}
 }
 
 // dropOutputs deletes what is kept of the output of processes that ended long ago, which
 // then are as if they had never been.
-func (w *Workspaces) dropOutputs(ctx context.Context) {
-	err := w.g.db.Update(ctx, func(tx *store.Tx) error {
+func (w *Workspaces) dropOutputs(ctx context.Context) error {
+	return w.g.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := tx.DeleteProcessOutputs(ctx, writ.Now().Add(-keepEnded), keepProcesses)
 		return err
 	})
-	if err != nil && ctx.Err() == nil {
-		w.g.slog.Warn("output of ended processes was not deleted", "err", err)
-	}
 }
 
 // follow hears of the ends of processes until ctx ends.
@@ -345,6 +386,10 @@ func (w *Workspaces) follow(ctx context.Context) {
 // together: a process that it does not know has ended, nobody knows how. first is true
 // at the start, when the roots of processes that run on must be held again.
 func (w *Workspaces) settleProcesses(ctx context.Context, first bool) error {
+	begun := w.procs.begun() // before the runner is asked, who knows no others for certain
+	if len(begun) == 0 && !first {
+		return nil
+	}
 	known, err := w.processes.Processes(ctx)
 	if err != nil {
 		return fmt.Errorf("settle processes: %w", err)
@@ -357,17 +402,16 @@ func (w *Workspaces) settleProcesses(ctx context.Context, first bool) error {
 		if err := w.holdAgainProcesses(ctx, status); err != nil {
 			return err
 		}
+		begun = w.procs.begun()
 	}
-	for _, id := range w.procs.ids() {
-		live := w.procs.get(id)
-		if live == nil {
-			continue
-		}
+	for _, live := range begun {
 		p := live.known()
-		switch s, ok := status[id]; {
-		case !ok && p.Dispatch != "": // else it is about to be started
+		switch s, ok := status[p.ID]; {
+		case p.State == writ.ProcessExited: // it could not be recorded
+			w.exited(ctx, p.ProcessStatus)
+		case !ok:
 			w.exited(ctx, unknownEnd(p))
-		case ok && s.State == writ.ProcessExited:
+		case s.State == writ.ProcessExited:
 			w.exited(ctx, s)
 		}
 	}
@@ -386,17 +430,24 @@ func (w *Workspaces) holdAgainProcesses(ctx context.Context, status map[writ.Pro
 		return err
 	}
 	for _, p := range running {
+		s, told := status[p.ID]
 		p.Dispatch = writ.DispatchUnknown
-		live := &liveProcess{process: p}
-		if s, ok := status[p.ID]; ok && s.State == writ.ProcessRunning {
-			live.process.Dispatch = writ.DispatchConfirmed
-			// Two of them never overlap, but for one whose runner lost sight of it.
+		if told {
+			p.Dispatch = writ.DispatchConfirmed
+		}
+		live := newLive(p, nil)
+		close(live.begun)
+		if told && s.State == writ.ProcessRunning {
 			lease, err := w.leases.Acquire(ctx, p.Root)
-			if err != nil {
+			switch {
+			case err == nil:
+				live.lease = lease
+				live.keep()
+			case writ.CodeOf(err) == workspace.CodeBusy: // it is held all the same
+				w.g.slog.Error("two processes run beneath one root", "process", p.ID, "root", p.Root, "err", err)
+			default:
 				return fmt.Errorf("hold the root of process %s: %w", p.ID, err)
 			}
-			live.lease = lease
-			live.keep()
 		}
 		w.procs.add(p.ID, live)
 	}

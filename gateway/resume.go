@@ -47,13 +47,21 @@ func (w *Workspaces) Resume(ctx context.Context, who writ.Principal, id writ.App
 		return r, conflictOf(id, "%s", approval.History(a))
 	}
 	if r.Operation == nil && r.Process == nil && writ.KindOf(err) == writ.Conflict && writ.CodeOf(err) == "" {
-		err = conflictOf(id, "%s: another server has it", writ.Message(err))
+		err = w.movedOn(ctx, who, id, err)
 	}
 	r.Approval = a
 	if err == nil {
 		r.Approval, err = w.heldCall(ctx, who, id)
 	}
 	return r, err
+}
+
+// movedOn says what somebody else made of an approval while it was to be carried out.
+func (w *Workspaces) movedOn(ctx context.Context, who writ.Principal, id writ.ApprovalID, cause error) error {
+	if a, err := w.heldCall(ctx, who, id); err == nil && a.State.Terminal() {
+		return conflictOf(id, "%s", approval.History(a))
+	}
+	return conflictOf(id, "%s: another server has it", writ.Message(cause))
 }
 
 func conflictOf(id writ.ApprovalID, format string, args ...any) error {
@@ -71,7 +79,7 @@ func ambiguous(a writ.Approval, why string) error {
 // resume carries a granted hold out. It is decided again, by the rules and the registry
 // of now, for its requester.
 func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Approval) (r writ.Resumed, err error) {
-	if a.State == writ.ApprovalGranted && !writ.Now().Before(a.Expires) {
+	if a.State != writ.ApprovalResuming && !writ.Now().Before(a.Expires) {
 		if err := w.g.Expire(ctx, a.ID); err != nil {
 			return r, err
 		}
@@ -177,7 +185,7 @@ func (w *Workspaces) voidHeld(ctx context.Context, a writ.Approval, reason strin
 	if err := w.g.db.Update(ctx, func(tx *store.Tx) error { return w.endHold(ctx, tx, a, reason) }); err != nil {
 		return err
 	}
-	return conflictOf(a.ID, "approval %s is void: %s; send the patch again", a.ID, reason)
+	return conflictOf(a.ID, "approval %s is void: %s; send the call again", a.ID, reason)
 }
 
 // carryOutHeld does what a was given for. fault, when it is not nil, is why the patch
@@ -350,12 +358,16 @@ func errorOf(op writ.Operation) error {
 func (w *Workspaces) reconcile(ctx context.Context, who writ.Principal, a writ.Approval) (r writ.Resumed, err error) {
 	if a.Action != writ.ActionPatch {
 		// A command is never started again, an input never given again.
-		return r, w.consumeWith(ctx, a, nil, ambiguous(a, "the server stopped before it was known"))
+		why := "the server stopped before it was known"
+		if a.Action == writ.ActionExec && a.Call.Process != "" {
+			why += "; process_status of " + string(a.Call.Process) + " says what became of it"
+		}
+		return r, w.consumeWith(ctx, a, nil, ambiguous(a, why))
 	}
 	if a.Call.Operation == "" { // nothing was begun: the two are one transaction here
 		return w.resume(ctx, who, a)
 	}
-	if err := w.Sweep(ctx, false); err != nil {
+	if err := w.settlePatches(ctx, false); err != nil {
 		w.g.slog.Error("settle patches", "err", err)
 	}
 	var op writ.Operation

@@ -11,18 +11,22 @@ import (
 	"writ/store"
 )
 
-// Sweep settles the processes, when it is the first, and the patches that nobody carries out any more: what the runner wrote
-// down about how they ended becomes how they ended in the ledger. first is true for the
-// sweep before anything else of this process began.
+// Sweep settles the processes and the patches that nobody carries out any more: what the
+// runner knows of how they ended becomes how they ended in the ledger. first is true for
+// the sweep before anything else of this process began. Output that was kept for its time
+// is deleted.
 //
 // A patch of which the runner has no trace ends unknown (spec/02 §6, scenario 60): the
 // ledger does not guess.
 func (w *Workspaces) Sweep(ctx context.Context, first bool) error {
-	if first {
-		if err := w.settleProcesses(ctx, true); err != nil {
-			return err
-		}
+	err := w.settleProcesses(ctx, first)
+	if err != nil && first {
+		return err
 	}
+	return errors.Join(err, w.dropOutputs(ctx), w.settlePatches(ctx, first))
+}
+
+func (w *Workspaces) settlePatches(ctx context.Context, first bool) error {
 	lost, err := w.lost(ctx)
 	if err != nil || len(lost) == 0 && !first {
 		return err
@@ -119,9 +123,8 @@ func (w *Workspaces) Watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		w.dropOutputs(ctx)
 		if err := w.Sweep(ctx, false); err != nil && ctx.Err() == nil {
-			w.g.slog.Error("sweep patches", "err", err)
+			w.g.slog.Error("sweep workspaces", "err", err)
 		}
 	}
 }

@@ -73,10 +73,10 @@ func (tx *Tx) UpdateApproval(ctx context.Context, a writ.Approval, from ...writ.
 }
 
 // DueApprovals lists at most limit approvals that expired by now, those that expired
-// first first: pending ones, and granted ones of tools' calls, which nobody resumed.
+// first first: pending ones, and granted and queued ones of tools' calls, which nobody carried out.
 func (tx *Tx) DueApprovals(ctx context.Context, now time.Time, limit int) ([]writ.Approval, error) {
 	return all(ctx, tx, "due approvals", approvalColumns+`
-		WHERE (state = 'pending' OR state = 'granted' AND action <> 'run') AND expires <= $1 ORDER BY expires, id LIMIT $2`,
+		WHERE (state = 'pending' OR state IN ('granted', 'queued') AND action <> 'run') AND expires <= $1 ORDER BY expires, id LIMIT $2`,
 		scanApproval, millis(now), limit)
 }
 

@@ -58,6 +58,9 @@ func (tx *Tx) Processes(ctx context.Context, f writ.ProcessFilter) (ps []writ.Pr
 	c.equal("requester", f.By.ID)
 	c.equal("workspace", string(f.Workspace))
 	in(&c, "state", f.States)
+	if f.Kept {
+		c.terms = append(c.terms, "(ended IS NULL OR EXISTS (SELECT 1 FROM process_outputs o WHERE o.process = processes.id))")
+	}
 	return page(ctx, tx, "processes", processColumns, &c, f.Page, scanProcess,
 		func(p writ.Process) cursor { return cursorOf(p.Started, string(p.ID)) })
 }

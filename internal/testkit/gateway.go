@@ -44,6 +44,9 @@ type GatewaySetup struct {
 	Changed   func(writ.Task) // called after the hub, if not nil
 	LogKey    writ.Secret     // private, of the audit log; empty means a new one
 	State     string          // of a Workshop's files; empty means a temporary folder
+	Processes writ.Limits     // of each process of a Workshop; zero means DefaultLimits
+	Live      int             // processes of a Workshop at one time; 0 means what a runner has
+	Apart     bool            // a Workshop's processes outlive its restarts, as those of a runner that is a service of its own
 }
 
 // observer is a hub and what a test hangs on it.

@@ -242,7 +242,7 @@ func dueApprovals(t *testing.T, s storeSuite) {
 				return err
 			}
 		}
-		for i, state := range writ.ApprovalStates { // of those of patches two states can be due
+		for i, state := range writ.ApprovalStates { // of those of calls three states can be due
 			h := newHold("h-"+string(state), state, writ.Digest(state))
 			h.Expires = epoch.Add(time.Duration(i-20) * time.Second)
 			if err := tx.InsertApproval(ctx, h); err != nil {
@@ -264,9 +264,9 @@ func dueApprovals(t *testing.T, s storeSuite) {
 		limit int
 		want  []writ.ApprovalID
 	}{
-		{epoch, 10, []writ.ApprovalID{"h-pending", "h-granted", "a2", "a1"}},
+		{epoch, 10, []writ.ApprovalID{"h-pending", "h-granted", "h-queued", "a2", "a1"}},
 		{epoch, 1, []writ.ApprovalID{"h-pending"}},
-		{epoch.Add(time.Second), 10, []writ.ApprovalID{"h-pending", "h-granted", "a2", "a1", "a0"}},
+		{epoch.Add(time.Second), 10, []writ.ApprovalID{"h-pending", "h-granted", "h-queued", "a2", "a1", "a0"}},
 		{epoch.Add(-time.Minute), 10, nil},
 	} {
 		if d := cmp.Diff(c.want, due(c.now, c.limit), cmpopts.EquateEmpty()); d != "" {

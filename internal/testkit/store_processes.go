@@ -209,6 +209,16 @@ func processLists(t *testing.T, s storeSuite) {
 			t.Errorf("%+v: got %v, then %q, want %v", c.filter, got, next, c.want)
 		}
 	}
+	kept := writ.ProcessFilter{Tenant: "acme", Kept: true}
+	if got, _ := list(kept); !slices.Equal(got, []string{"proc-4", "proc-2", "proc-1"}) {
+		t.Errorf("kept without any output are %v", got)
+	}
+	update(t, db, func(ctx context.Context, tx *store.Tx) error {
+		return tx.PutProcessOutput(ctx, "proc-3", writ.StoredOutput{})
+	})
+	if got, _ := list(kept); !slices.Equal(got, []string{"proc-4", "proc-3", "proc-2", "proc-1"}) {
+		t.Errorf("kept are %v", got)
+	}
 	f := writ.ProcessFilter{Page: writ.Page{Limit: 2}}
 	var pages []string
 	for {

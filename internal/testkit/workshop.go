@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,9 +32,10 @@ type Workshop struct {
 	Tools *gateway.Workspaces
 	Files *FaultyFiles // what Tools calls
 	// Processes are what Tools starts commands with: those of a runner, in real boxes.
-	Processes *runner.Processes
+	Processes *FaultyProcesses
 
 	workspaces []writ.Workspace
+	stopRunner func() // ends the processes; nil when there are none yet
 	close      func() // of what openTools opened
 }
 
@@ -57,7 +59,7 @@ func Workspaces(t testing.TB, workspaces []writ.Workspace, adjust ...func(*Gatew
 	if s.Setup.State == "" {
 		s.Setup.State = filepath.Join(t.TempDir(), "state")
 	}
-	w := &Workshop{System: s, Files: &FaultyFiles{}, workspaces: workspaces}
+	w := &Workshop{System: s, Files: &FaultyFiles{}, Processes: &FaultyProcesses{}, workspaces: workspaces}
 	w.openTools()
 	return w
 }
@@ -75,9 +77,11 @@ func (w *Workshop) openTools() {
 		w.t.Fatal(err)
 	}
 	w.Files.put(files)
-	processes := w.newProcesses()
-	w.Processes = processes
-	tools := gateway.NewWorkspaces(w.Gateway, gateway.Parts{Files: w.Files, Processes: w.Processes, Limits: writ.DefaultLimits}, registry)
+	if w.stopRunner == nil {
+		w.startRunner()
+	}
+	limits, _ := w.Setup.Processes.Within(writ.DefaultLimits, writ.MaxLimits)
+	tools := gateway.NewWorkspaces(w.Gateway, gateway.Parts{Files: w.Files, Processes: w.Processes, Limits: limits}, registry)
 	w.Tools = tools
 	watching, endWatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -90,8 +94,8 @@ func (w *Workshop) openTools() {
 		closed = true
 		stopWatch()
 		tools.Close(ctx)
-		if err := processes.Close(ctx); err != nil {
-			w.t.Error(err)
+		if !w.Setup.Apart {
+			w.StopRunner()
 		}
 		if err := files.Close(); err != nil {
 			w.t.Error(err)
@@ -104,15 +108,38 @@ func (w *Workshop) openTools() {
 	watch.Go(func() { tools.Watch(watching) })
 }
 
-// newProcesses makes a manager of processes over the real sandbox. The test's binary
+// startRunner makes a manager of processes over the real sandbox. The test's binary
 // must begin with Jail.
-func (w *Workshop) newProcesses() *runner.Processes {
+func (w *Workshop) startRunner() {
 	w.t.Helper()
 	boxes, err := sandbox.New(sandbox.Options{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return runner.NewProcesses(boxes, runner.ProcessesOptions{})
+	processes := runner.NewProcesses(boxes, runner.ProcessesOptions{Live: w.Setup.Live})
+	w.Processes.put(processes)
+	w.stopRunner = func() {
+		if err := errors.Join(processes.Close(context.Background()), boxes.Close()); err != nil {
+			w.t.Error(err)
+		}
+	}
+	w.t.Cleanup(w.StopRunner)
+}
+
+// StopRunner ends the processes as their runner does that stops: the next that the tools
+// are opened with know nothing of them.
+func (w *Workshop) StopRunner() {
+	if w.stopRunner != nil {
+		w.stopRunner()
+	}
+	w.stopRunner = nil
+}
+
+// NextRunner is StopRunner, and another in its place.
+func (w *Workshop) NextRunner() {
+	w.t.Helper()
+	w.StopRunner()
+	w.startRunner()
 }
 
 // Jail is what a test's binary must call first that starts boxes: inside one it is only
@@ -131,7 +158,7 @@ func (w *Workshop) End() {
 }
 
 // Restart stops everything in good order and starts it again, with other workspaces
-// when there are any. What the files were told to do wrong they do no more.
+// when there are any. What files and processes were told to do wrong they do no more.
 func (w *Workshop) Restart(workspaces ...writ.Workspace) {
 	w.t.Helper()
 	w.close()
@@ -139,6 +166,7 @@ func (w *Workshop) Restart(workspaces ...writ.Workspace) {
 		w.workspaces = workspaces
 	}
 	w.Files.Mend()
+	w.Processes.Mend()
 	w.System.Restart()
 	w.openTools()
 }
@@ -148,7 +176,11 @@ func (w *Workshop) Restart(workspaces ...writ.Workspace) {
 // it is in the middle of must hang.
 func (w *Workshop) Crashed() *Workshop {
 	w.t.Helper()
-	next := &Workshop{System: w.System.Crashed(), Files: &FaultyFiles{}, workspaces: w.workspaces}
+	next := &Workshop{System: w.System.Crashed(), Files: &FaultyFiles{}, Processes: &FaultyProcesses{}, workspaces: w.workspaces}
+	if w.Setup.Apart {
+		next.Processes.put(w.Processes.Real())
+		next.stopRunner = func() {} // they are w's
+	}
 	next.openTools()
 	return next
 }
@@ -239,7 +271,7 @@ func Workspace(t testing.TB, id writ.WorkspaceID, content map[string]string, adj
 // roots, as a second server would have them. It is closed before w.
 func (w *Workshop) Sibling(owner string) *Workshop {
 	w.t.Helper()
-	next := &Workshop{System: w.System.Sibling(owner), Files: &FaultyFiles{}, workspaces: w.workspaces}
+	next := &Workshop{System: w.System.Sibling(owner), Files: &FaultyFiles{}, Processes: &FaultyProcesses{}, workspaces: w.workspaces}
 	next.Setup.State = filepath.Join(w.t.TempDir(), "state")
 	next.openTools()
 	return next
@@ -257,4 +289,19 @@ func (w *Workshop) Resume(ctx context.Context, who writ.Principal, id writ.Appro
 // CreateApproval holds a patch before it is sent.
 func (w *Workshop) CreateApproval(ctx context.Context, who writ.Principal, req writ.PatchRequest) (writ.Approval, error) {
 	return w.Tools.CreateApproval(ctx, who, writ.ToolCall{Patch: &req})
+}
+
+// StoredProcess is the process as it is stored.
+func (w *Workshop) StoredProcess(id writ.ProcessID) writ.Process {
+	w.t.Helper()
+	return view(w.t, w.DB, func(ctx context.Context, tx *store.Tx) (writ.Process, error) { return tx.Process(ctx, id) })
+}
+
+// StoredProcesses are all that are stored, newest first.
+func (w *Workshop) StoredProcesses() []writ.Process {
+	w.t.Helper()
+	return view(w.t, w.DB, func(ctx context.Context, tx *store.Tx) ([]writ.Process, error) {
+		list, _, err := tx.Processes(ctx, writ.ProcessFilter{Page: writ.Page{Limit: writ.MaxPage}})
+		return list, err
+	})
 }
