@@ -335,11 +335,30 @@ func TestFullDisk(t *testing.T) {
 	for range 2000 {
 		lines = append(lines, "+"+strings.Repeat("x", 63))
 	}
-	o := apply(t, tree, plan(t, tree, lines...))
+	p := plan(t, tree, lines...)
+	held := descriptorsBeneath(t, dir)
+	o := apply(t, tree, p)
 	if o.Status != RolledBack || !strings.Contains(o.Reason, "no space") {
 		t.Errorf("%+v", o)
 	}
 	wantDisk(t, "after it", dir, before)
+	if now := descriptorsBeneath(t, dir); !slices.Equal(now, held) {
+		t.Errorf("open afterwards: %q, before: %q", now, held)
+	}
+}
+
+// descriptorsBeneath are the files beneath dir that this process has open.
+func descriptorsBeneath(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	for _, e := range entries {
+		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(target, dir) {
+			names = append(names, target)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func TestOpenJournalsRefuses(t *testing.T) {

@@ -242,8 +242,8 @@ func (x *transaction) stage(ctx context.Context) error {
 // write makes .new with the content and mode of f. Owner and attributes are those of
 // the file that is there, or that moves there; a new file gets the owner of its folder.
 // It is whole once it has its name. The caller flushes and closes it.
-func (x *transaction) write(c *change, f *patch.File) (fd int, err error) {
-	fd, err = createFile(c.dir, c.part)
+func (x *transaction) write(c *change, f *patch.File) (_ int, err error) {
+	fd, err := createFile(c.dir, c.part)
 	if err != nil {
 		return -1, err
 	}
