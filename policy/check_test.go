@@ -109,7 +109,7 @@ func TestCheckRefusesBrokenExamples(t *testing.T) {
 		"- {name: x, identity: {id: a}, run: {language: a, scope: a}, want: deny, now: noon}":               `now is "noon"`,
 		"- {name: x, identity: {id: a}, requester: {kind: user}, run: {language: a, scope: a}, want: deny}": "requester.id is missing",
 		"- {name: x, identity: {id: a}, run: {language: a, scope: a, limits: {wall: 1}}, want: deny}":       `unknown field "wall"`,
-		strings.Repeat("#", MaxFileBytes+1):                                                                 "the most is",
+		strings.Repeat("#", MaxFileBytes+1): "the most is",
 	} {
 		_, err := s.Check([]File{{"e.test.yaml", []byte(src)}})
 		if err == nil || writ.KindOf(err) != writ.Invalid || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "e.test.yaml: ") {
