@@ -23,7 +23,7 @@
 //	Run        stream    stream
 //
 //	FilesRead     {"workspace": writ.Workspace, "path": string,
-//	               "offset": bytes, "limit": bytes}              writ.FileWindow
+//	               "offset": bytes, "limit": bytes}              a window
 //	FilesFind     {"workspace": …, "query": writ.FileQuery}      writ.FileListing
 //	FilesPlan     {"workspace": …, "request": writ.PatchRequest} writ.PatchPlan
 //	FilesPatch    {"workspace": …, "operation_id": string,
@@ -41,6 +41,9 @@
 //	ProcessTerminate   {"process_id": string, "kill": writ.Kill}           {}
 //	ProcessList        {}                                                  array of writ.ProcessStatus
 //	ProcessExits       {}                                                  stream of writ.ProcessStatus
+//
+// A window is not JSON alone: it is writ.FileWindow with no content, on one line, then
+// the bytes of the content as they are, up to the end of the message.
 //
 // Run, from the gateway:
 //

@@ -51,6 +51,10 @@ func Serve(ctx context.Context, ln net.Listener, parts Parts, uid uint32) error 
 		grpc.ForceServerCodec(codec{}),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.InitialWindowSize(callWindow),
+		grpc.InitialConnWindowSize(connWindow),
+		grpc.ReadBufferSize(ioBuffer),
+		grpc.WriteBufferSize(ioBuffer),
 		grpc.WaitForHandlers(true), // Stop returns when every run has ended
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),

@@ -31,6 +31,8 @@ func TestWireIsAsSpecified(t *testing.T) {
 		{&request{Cancel: true}, `{"cancel":true}`},
 		{&reply{Chunk: &writ.Chunk{Stream: writ.Stderr, Data: []byte{255}}}, `{"chunk":{"stream":"stderr","data":"/w=="}}`},
 		{&empty{}, `{}`},
+		{&writ.FileWindow{Path: "a<b", Version: "v", Offset: 1, Content: []byte("x\n\x00\xff"), Next: 5},
+			`{"path":"a<b","version":"v","offset":1,"content":null,"next":5}` + "\nx\n\x00\xff"},
 	} {
 		b, err := codec{}.Marshal(tt.msg)
 		if got := strings.TrimSpace(string(b)); err != nil || got != tt.want {
@@ -44,6 +46,34 @@ func TestWireIsAsSpecified(t *testing.T) {
 	var back request
 	if err := (codec{}).Unmarshal(b, &back); err != nil || back.Run.Spec.Digest() != spec.Digest() {
 		t.Errorf("a spec changed on the wire: %v", err)
+	}
+}
+
+// TestWindowsCrossAsTheyAre: whatever a file holds and is called.
+func TestWindowsCrossAsTheyAre(t *testing.T) {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for _, w := range []writ.FileWindow{
+		{Path: "a\nb\"c", Version: "v", Content: all},
+		{Path: "empty", Content: []byte{}},
+		{Content: []byte("\n{}\n"), Offset: 1 << 40, Next: 1<<40 + 4},
+	} {
+		b, err := codec{}.Marshal(&w)
+		var back writ.FileWindow
+		if err == nil {
+			err = codec{}.Unmarshal(b, &back)
+		}
+		if diff := cmp.Diff(w, back); err != nil || diff != "" {
+			t.Errorf("%q: %v %s", w.Path, err, diff)
+		}
+	}
+	for _, bad := range []string{"", `{"path":"a"}`, "\nx", "{]\nx", `{"offset":"1"}` + "\nx"} {
+		var w writ.FileWindow
+		if err := (codec{}).Unmarshal([]byte(bad), &w); err == nil {
+			t.Errorf("%q is taken for a window: %+v", bad, w)
+		}
 	}
 }
 
