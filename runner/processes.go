@@ -16,7 +16,7 @@ import (
 // ProcessesOptions are the settings of Processes. Zero fields mean what their comments say.
 type ProcessesOptions struct {
 	Live    int           // processes at one time; 0 means 8
-	Output  int           // the last bytes kept of what each writes; 0 means 262,144
+	Output  int           // the last bytes kept of what each writes, and of each of its two streams; 0 means 262,144
 	Kept    int           // completed ones that are remembered; 0 means 64
 	KeptFor time.Duration // how long one is; 0 means 15 minutes
 	// Env are variables beside those of spec/02 §7.1, "NAME=value". They win.
