@@ -279,3 +279,21 @@ func TestScenario100_WhoseProcess(t *testing.T) {
 	}
 	kill(t, s, ann, p.ID)
 }
+
+func TestProcessesOfAWorkspaceThatIsNone(t *testing.T) {
+	s := testkit.Workspaces(t, []writ.Workspace{inside(t)})
+	p, err := s.Tools.Exec(t.Context(), s.Agent("coder"), command("true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	over(t, s, s.Agent("coder"), p.ID)
+	if list, err := s.Tools.Processes(t.Context(), s.Agent("coder"), p.Workspace); err != nil || len(list) != 1 || list[0].ID != p.ID {
+		t.Errorf("of main: %+v, %v", list, err)
+	}
+	if _, err := s.Tools.Processes(t.Context(), s.Agent("coder"), "nowhere"); writ.CodeOf(err) != "WORKSPACE_NOT_FOUND" {
+		t.Errorf("of none: %v", err)
+	}
+	if _, err := s.Tools.Processes(t.Context(), s.Agent("guest"), p.Workspace); writ.CodeOf(err) != "WORKSPACE_NOT_FOUND" {
+		t.Errorf("of another tenant: %v", err)
+	}
+}

@@ -225,12 +225,18 @@ func (w *Workspaces) Terminate(ctx context.Context, who writ.Principal, id writ.
 
 // Processes are the processes of who in a workspace, or in all when it is empty,
 // of which something is kept, newest first, at most writ.MaxPage. One of another server
-// is as it was recorded last.
+// is as it was recorded last. An id that is no workspace of who is WORKSPACE_NOT_FOUND.
 func (w *Workspaces) Processes(ctx context.Context, who writ.Principal, id writ.WorkspaceID) (list []writ.Process, err error) {
 	f := writ.ProcessFilter{Workspace: id, Kept: true, Page: writ.Page{Limit: writ.MaxPage}}
 	f.Tenant, _ = who.Narrow("", "")
 	if !who.Administers() {
 		f.By = who.Ref()
+	}
+	var ws writ.Workspace
+	if id != "" {
+		if ws, err = w.registry.Get(who, id); err != nil {
+			return nil, err
+		}
 	}
 	var stored []writ.Process
 	err = w.g.db.View(ctx, func(tx *store.Tx) error {
@@ -238,6 +244,9 @@ func (w *Workspaces) Processes(ctx context.Context, who writ.Principal, id writ.
 		return err
 	})
 	for _, p := range stored {
+		if id != "" && p.Root != ws.Root {
+			continue // in another folder of that name
+		}
 		if p.State == writ.ProcessExited || p.Owner != w.g.opt.Owner {
 			list = append(list, p)
 			continue

@@ -51,7 +51,6 @@ type system struct {
 
 	places     places
 	workspaces *gateway.Workspaces
-	sandboxed  bool // the runner can make boxes on this host, as it said at the start
 	works      *work.Service
 	tools      *mcp.Server // over HTTP
 	endpoint   *mcp.Handler
@@ -97,8 +96,6 @@ func (s *system) open(ctx context.Context, e env, socket string) (err error) {
 	if s.runner, err = startRunner(ctx, e, filepath.Join(s.folder.path, "runner"), s.cfg); err != nil {
 		return err
 	}
-	_, unable := s.runner.Client().Probe(ctx)
-	s.sandboxed = unable == nil
 	if err := s.start(ctx, rules); err != nil {
 		return err
 	}
