@@ -32,6 +32,7 @@ var layers = map[string]string{
 	"approval":     ".",
 	"audit":        ".",
 	"auth":         ".",
+	"blob":         ".",
 	"lang":         ".",
 	"patch":        ".",
 	"config":       ".",

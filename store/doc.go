@@ -1,7 +1,8 @@
 // Package store keeps what writ must not forget: tasks, approvals, the ledger of
 // operations on workspaces, processes and what they last wrote, works and their
-// intents, the bodies of runs and of held patches, keys, operators, the audit log, and
-// the jobs that carry all of it over a crash. It is the only package that speaks SQL.
+// intents, storage sessions and which files they hold, the bodies of runs and of held
+// patches, keys, operators, the audit log, and the jobs that carry all of it over a
+// crash. It is the only package that speaks SQL.
 //
 // It promises transactions. [DB.Update] makes all of its writes durable or none,
 // jobs included; [DB.View] reads one snapshot. SQLite (one machine, one process)
@@ -23,7 +24,8 @@
 // [Tx.DeleteApprovalBodies] and [Tx.DeleteProcessOutputs] delete all of them. On SQLite
 // their bytes are then overwritten in the file and, as soon as nobody reads, cut off
 // its write-ahead log; on PostgreSQL they stay on its disk until its vacuum and its own
-// log let go of them. The texts of intents are columns, which stay.
+// log let go of them. The texts of intents are columns, which stay. Of the files of
+// sessions only names, types, sizes and digests are here.
 //
 // Invariants. One transaction writes at a time on SQLite; on PostgreSQL rows that a
 // writing transaction reads by id are locked until it ends, so that what it decides
@@ -32,7 +34,8 @@
 // it on both engines. A terminal state is never left, and neither a finished operation
 // nor a process that ended nor a closed work changes. Of the approvals of one request
 // at most one is not terminal, and a key names at most one operation on one root of a
-// workspace: unique indexes hold both against writers at one moment. A transaction in
+// workspace: unique indexes hold both against writers at one moment. What the sessions of
+// a tenant hold together is counted in the transactions that change it. A transaction in
 // which a statement failed does not commit, even if the function that ran it went on.
 //
 // Hostile inputs: ids, filters and cursors come from callers as they are. Text

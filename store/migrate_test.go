@@ -206,6 +206,30 @@ func TestMigrateFromVersion3(t *testing.T) {
 	})
 }
 
+// TestMigrateFromVersion4 opens a store that knew no storage sessions.
+func TestMigrateFromVersion4(t *testing.T) {
+	engines(t, func(t *testing.T, url string) {
+		before := older(t, url, 4)
+		migrated(t, url, func(ctx context.Context, tx *store.Tx) error {
+			p, err := tx.Process(ctx, "proc-v4")
+			w, err1 := tx.Work(ctx, "work-v4")
+			i, err2 := tx.Intent(ctx, "fb-v4")
+			totals, err3 := tx.SessionTotals(ctx, "acme")
+			if p.By.ID != "builder" || p.Ended != nil || w.Revision != 3 || i.Work != "work-v4" || i.Body != "do it" || totals != (writ.SessionTotals{}) {
+				t.Errorf("rows of version 4: %+v, %+v, %+v, %+v", p, w, i, totals)
+			}
+			return errors.Join(err, err1, err2, err3)
+		})
+		engine, _, _ := strings.Cut(url, ":")
+		after := indexNames(t, raw(t, url), engine)
+		for _, name := range before {
+			if !slices.Contains(after, name) {
+				t.Errorf("index %s is gone", name)
+			}
+		}
+	})
+}
+
 func TestOpenRefusesNewerSchema(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		db, err := store.Open(context.Background(), url, store.Options{})

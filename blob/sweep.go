@@ -1,0 +1,138 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"time"
+
+	"writ"
+)
+
+// sweepPage is how many names a sweep holds at a time.
+const sweepPage = 500
+
+// InUse answers those of some digests that are recorded anywhere.
+type InUse func(context.Context, []writ.Digest) ([]writ.Digest, error)
+
+// Sweep removes the blobs that were put before a time and are not in use, and drafts to
+// which nothing was written since then. It answers how many blobs it removed and their
+// bytes; with dry it counts and removes nothing. Each blob is asked for after its age was
+// looked at, and removed only if nobody put it again meanwhile. After an error the sweep
+// may be called again from the start; an error of inUse removes nothing that it was asked
+// about.
+func (f *Folder) Sweep(ctx context.Context, before time.Time, inUse InUse, dry bool) (n int, bytes int64, err error) {
+	if !dry {
+		err = f.each(ctx, drafts, before, func(old []fs.FileInfo) error {
+			var errs []error
+			for _, info := range old {
+				if _, err := f.remove(path.Join(drafts, info.Name()), before); err != nil {
+					errs = append(errs, err)
+				}
+			}
+			return errors.Join(errs...)
+		})
+	}
+	err = errors.Join(err, f.each(ctx, blobs, before, func(old []fs.FileInfo) error {
+		return f.sweepBlobs(ctx, old, before, inUse, dry, &n, &bytes)
+	}))
+	if err != nil {
+		return n, bytes, fmt.Errorf("sweep blobs: %w", err)
+	}
+	return n, bytes, nil
+}
+
+// sweepBlobs removes those of the old blobs that nobody uses.
+func (f *Folder) sweepBlobs(ctx context.Context, old []fs.FileInfo, before time.Time, inUse InUse, dry bool, n *int, bytes *int64) error {
+	var digests []writ.Digest
+	for _, info := range old {
+		if d := writ.Digest(info.Name()); d.Valid() { // anything else is not ours to remove
+			digests = append(digests, d)
+		}
+	}
+	if len(digests) == 0 {
+		return nil
+	}
+	used, err := inUse(ctx, digests)
+	if err != nil {
+		return err
+	}
+	keep := make(map[string]bool, len(used))
+	for _, d := range used {
+		keep[string(d)] = true
+	}
+	for _, info := range old {
+		if !writ.Digest(info.Name()).Valid() || keep[info.Name()] {
+			continue
+		}
+		removed := true
+		if !dry {
+			if removed, err = f.remove(path.Join(blobs, info.Name()), before); err != nil {
+				return err
+			}
+		}
+		if removed {
+			*n++
+			*bytes += info.Size()
+		}
+	}
+	return nil
+}
+
+// remove removes the file at name if it is still older than before, and reports whether
+// it did.
+func (f *Folder) remove(name string, before time.Time) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := f.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.ModTime().Before(before):
+		return false, nil
+	}
+	return true, f.root.Remove(name)
+}
+
+// each gives fn the regular files of a folder that are older than before, a page at a
+// time.
+func (f *Folder) each(ctx context.Context, folder string, before time.Time, fn func([]fs.FileInfo) error) error {
+	dir, err := f.root.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		entries, err := dir.ReadDir(sweepPage)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var old []fs.FileInfo
+		for _, e := range entries {
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) { // removed since it was listed
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if info.Mode().IsRegular() && info.ModTime().Before(before) {
+				old = append(old, info)
+			}
+		}
+		if err := fn(old); err != nil {
+			return err
+		}
+	}
+}
