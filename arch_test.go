@@ -70,8 +70,9 @@ var layers = map[string]string{
 
 	"bench": "*", // a program of its own: takes the parts one by one
 
-	// Tests alone, on the program that they build: one kills it, one has other people's
-	// clients talk to it.
+	// Tests alone, on the program that they build: agents work through it, one kills it,
+	// one has other people's clients talk to it.
+	"internal/agents":     ".",
 	"internal/crashtest":  ". client",
 	"internal/mcpclients": ". client",
 }

@@ -21,6 +21,12 @@ if [ -z "${WRIT_REQUIRE+set}" ]; then
 	if cgroups; then
 		WRIT_REQUIRE+=,cgroup
 	fi
+	for go in /usr/local/go/bin/go /usr/bin/go; do
+		if [[ $(readlink -e $go) == /usr/* ]]; then # boxes see it, too
+			WRIT_REQUIRE+=,go
+			break
+		fi
+	done
 fi
 export WRIT_REQUIRE
 echo "writ: tests must find: ${WRIT_REQUIRE:-nothing}" >&2
