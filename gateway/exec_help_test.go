@@ -89,7 +89,7 @@ func ends(t *testing.T, s *testkit.Workshop, who writ.Principal, id writ.Process
 	return p
 }
 
-// killed ends a process.
+// kill ends a process.
 func kill(t *testing.T, s *testkit.Workshop, who writ.Principal, id writ.ProcessID) {
 	t.Helper()
 	if err := s.Tools.Terminate(context.Background(), who, id, writ.Kill{}); err != nil {
@@ -255,7 +255,7 @@ func inStoreFile(t *testing.T, s *testkit.Workshop, text string) bool {
 	return false
 }
 
-// endedAgo has a process have ended at another time, with its output kept.
+// endedProcess is one of many that ended now.
 func endedProcess(i int, by writ.Principal, ws writ.Workspace) writ.Process {
 	now, code := writ.Now(), 0
 	return writ.Process{

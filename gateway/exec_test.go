@@ -218,16 +218,13 @@ func TestFaultyKills(t *testing.T) {
 // Scenario 100 and spec/02 §16: a process is its requester's. To others, and to all
 // once it never was, it is as if there was none.
 func TestScenario100_WhoseProcess(t *testing.T) {
-	s, _ := bench(t, nil, func(g *testkit.GatewaySetup) {
+	s, ws := bench(t, nil, func(g *testkit.GatewaySetup) {
 		g.Options.Identities = append(g.Options.Identities, writ.Identity{ID: "other", Tenant: "acme", Scopes: []writ.Scope{writ.ScopeExec}})
 	})
 	coder := s.Agent("coder")
 	p := mustExec(t, s, coder, "sleep", "25")
-	ended := func() writ.ProcessID {
-		q := endedProcess(1, coder, inside(t))
-		record(t, s, q)
-		return q.ID
-	}()
+	old := endedProcess(1, coder, ws)
+	record(t, s, old)
 	calls := map[string]func(who writ.Principal, id writ.ProcessID) error{
 		"status": func(who writ.Principal, id writ.ProcessID) error {
 			_, err := s.Tools.Process(t.Context(), who, id)
@@ -253,7 +250,7 @@ func TestScenario100_WhoseProcess(t *testing.T) {
 		wantCode(t, name+" of an invented one", call(coder, invented), "PROCESS_NOT_FOUND")
 		never := call(s.Agent("other"), invented)
 		for _, who := range []writ.Principal{s.Agent("other"), s.Agent("guest"), s.Operator("eve")} {
-			for _, id := range []writ.ProcessID{p.ID, ended} {
+			for _, id := range []writ.ProcessID{p.ID, old.ID} {
 				err := call(who, id)
 				wantCode(t, name+" by "+who.Ref().String(), err, "PROCESS_NOT_FOUND")
 				if strings.ReplaceAll(writ.Message(err), string(id), "") != strings.ReplaceAll(writ.Message(never), string(invented), "") {

@@ -418,6 +418,13 @@ func stored(t *testing.T, s *testkit.Workshop, text string) bool {
 // expire ends the time of an approval, and has that noticed.
 func expire(t *testing.T, s *testkit.Workshop, id writ.ApprovalID) {
 	t.Helper()
+	backdate(t, s, id)
+	sweep(t, s.System)
+}
+
+// backdate makes an approval one whose time is over.
+func backdate(t *testing.T, s *testkit.Workshop, id writ.ApprovalID) {
+	t.Helper()
 	a := s.StoredApproval(id)
 	a.Expires = writ.Now().Add(-time.Second)
 	err := s.DB.Update(t.Context(), func(tx *store.Tx) error {
@@ -430,5 +437,4 @@ func expire(t *testing.T, s *testkit.Workshop, id writ.ApprovalID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweep(t, s.System)
 }

@@ -357,6 +357,9 @@ func errorOf(op writ.Operation) error {
 // reconcile answers for a hold whose carrying out was interrupted (spec/02 §9).
 func (w *Workspaces) reconcile(ctx context.Context, who writ.Principal, a writ.Approval) (r writ.Resumed, err error) {
 	if a.Action != writ.ActionPatch {
+		if err := w.atAnother(ctx, a); err != nil {
+			return r, err
+		}
 		// A command is never started again, an input never given again.
 		why := "the server stopped before it was known"
 		if a.Action == writ.ActionExec && a.Call.Process != "" {
@@ -383,6 +386,30 @@ func (w *Workspaces) reconcile(ctx context.Context, who writ.Principal, a writ.A
 	}
 	r.Operation = &op
 	return r, errorOf(op)
+}
+
+// atAnother is the error of a call that another server, which lives, is carrying out now.
+func (w *Workspaces) atAnother(ctx context.Context, a writ.Approval) error {
+	var owner string
+	lives := false
+	err := w.g.db.View(ctx, func(tx *store.Tx) error {
+		p, err := tx.Process(ctx, a.Call.Process)
+		if err != nil {
+			return err
+		}
+		alive, err := tx.Alive(ctx, writ.Now())
+		owner, lives = p.Owner, alive[p.Owner]
+		return err
+	})
+	switch {
+	case writ.KindOf(err) == writ.NotFound:
+		return nil
+	case err != nil:
+		return err
+	case lives && owner != w.g.opt.Owner:
+		return conflictOf(a.ID, "approval %s is being carried out by server %s: ask there", a.ID, owner)
+	}
+	return nil
 }
 
 // stricter is the one of two modes in which fewer may decide.
