@@ -58,6 +58,8 @@ var layers = map[string]string{
 	// What people want of an agent meanwhile. Who may see a workspace, and how processes
 	// are ended, it is given as ports.
 	"work":   ". audit store",
+	// Storage sessions of the code interpreter. Their bytes are behind a port.
+	"session": ". store",
 	"doctor": ". lang", // of the host; the sandbox it tries is passed in
 
 	// Adapters: decode, call once, encode.
@@ -83,6 +85,7 @@ var meets = map[string]string{
 	"approval": "patch shell", // the diffs and the command lines that it shows
 	"rest":     "client",
 	"remote":   "runner sandbox sandbox/jail", // a real runner behind the wire
+	"session":  "blob",                        // the bytes behind the rows
 	"store":    "audit",                       // the log on a real store
 }
 
@@ -90,9 +93,9 @@ var meets = map[string]string{
 // them. Tests are free, but for what nobody owns.
 var owners = map[string]string{
 	"unsafe":                "sandbox sandbox/jail",
-	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ internal/testkit", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals; testkit: pipes in workspaces
-	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files watch",                      // files: openat2 and renameat2, which os.Root does not offer; watch: inotify
-	"os/exec":               "sandbox remote doctor bench internal/testkit",                      // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
+	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ internal/testkit bench", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals; testkit: pipes in workspaces; bench: the floor's terminal
+	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files watch bench",                      // files: openat2 and renameat2, which os.Root does not offer; watch: inotify; bench: the floor's terminal
+	"os/exec":               "sandbox remote doctor bench internal/testkit",                            // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
 	"database/sql":          "store",
 	"net/http":              "rest client mcp cmd/writ internal/testkit",
 	"testing":               "internal/testkit",

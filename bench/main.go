@@ -21,8 +21,8 @@ func main() {
 		jail.Main()
 	}
 	writ := flag.String("writ", "", "`path` of the writ program to measure")
-	clients := flag.String("clients", "", "`folder` of the commands that scripts/mcpclients.sh installs; without it the tools of workspaces are not measured")
-	only := flag.Bool("tools", false, "measure the tools of workspaces alone")
+	clients := flag.String("clients", "", "`folder` of the commands that scripts/mcpclients.sh installs; without it the tools for files are not measured")
+	only := flag.Bool("tools", false, "measure the tools and the commands of workspaces alone")
 	n := flag.Int("n", 60, "how often each is measured")
 	flag.Parse()
 	if *writ == "" || *n < 1 || flag.NArg() > 0 {
@@ -33,6 +33,9 @@ func main() {
 	var err error
 	if !*only {
 		err = bench(ctx, os.Stdout, *writ, *n)
+	}
+	if err == nil {
+		err = benchCommands(ctx, os.Stdout, *writ, *n)
 	}
 	if err == nil && *clients != "" {
 		err = benchTools(ctx, os.Stdout, *writ, *clients, *n)
@@ -92,6 +95,24 @@ func benchTools(ctx context.Context, w io.Writer, exe, clients string, n int) er
 	for _, t := range tables {
 		got := t.ratio("writ", "official")
 		verdict(w, t.name+" takes at most 0.3 of what server-filesystem takes", got <= 0.3, fmt.Sprintf("%.2f", got))
+	}
+	return nil
+}
+
+// benchCommands measures the commands of workspaces with exe, and prints the tables.
+func benchCommands(ctx context.Context, w io.Writer, exe string, n int) error {
+	dir, err := os.MkdirTemp("", "writ-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Fprintf(w, "\ncommands in workspaces, load %s\n\n", load())
+	tables, err := commands(ctx, exe, dir, n)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		t.print(w)
 	}
 	return nil
 }

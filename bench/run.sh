@@ -11,6 +11,6 @@ clients=internal/mcpclients/node_modules
 if [ -e "$clients/.installed" ]; then
 	set -- -clients "$PWD/$clients/.bin" "$@"
 else
-	echo "bench: without scripts/mcpclients.sh there is no other server to compare with; the tools of workspaces are not measured" >&2
+	echo "bench: without scripts/mcpclients.sh there is no other server to compare with; the tools for files are not measured" >&2
 fi
 "$tmp/bench" -writ "$tmp/writ" "$@"
