@@ -55,11 +55,11 @@ var layers = map[string]string{
 	"admin":   ". audit auth gateway store",
 	// files: the form of path rules. What is beneath a root it leaves to the runner.
 	"workspace": ". files",
+	// Storage sessions of the code interpreter. Their bytes are behind a port.
+	"session": ". store",
 	// What people want of an agent meanwhile. Who may see a workspace, and how processes
 	// are ended, it is given as ports.
 	"work":   ". audit store",
-	// Storage sessions of the code interpreter. Their bytes are behind a port.
-	"session": ". store",
 	"doctor": ". lang", // of the host; the sandbox it tries is passed in
 
 	// Adapters: decode, call once, encode.

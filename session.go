@@ -22,6 +22,9 @@ const (
 	EntityUser  EntityKind = "user"  // who made it
 )
 
+// CodeFileTooLarge is the Code of the error for a file with more bytes than its limit.
+const CodeFileTooLarge = "FILE_TOO_LARGE"
+
 // Session is a storage session of the code interpreter: files that came together, in an
 // upload or out of a run.
 type Session struct {

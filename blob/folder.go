@@ -18,9 +18,6 @@ import (
 	"writ"
 )
 
-// CodeTooLarge is the Code of the error for bytes beyond a limit.
-const CodeTooLarge = "FILE_TOO_LARGE"
-
 // The folders within the folder.
 const (
 	blobs  = "blobs"
@@ -80,7 +77,7 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 // Put keeps the bytes of r, at most limit of them, and answers their digest and how many
 // they are once both the bytes and their name are on the disk. More bytes are Invalid
-// with CodeTooLarge, found on the byte after the limit. An error of r comes back wrapped.
+// with writ.CodeFileTooLarge, found on the byte after the limit. An error of r comes back wrapped.
 // After an error nothing new has a name, unless the last sync failed: then the blob may
 // be there, named by nobody.
 //
@@ -122,7 +119,7 @@ func (f *Folder) fill(ctx context.Context, draft *os.File, r io.Reader, limit in
 			return "", 0, err
 		}
 		if more > 0 {
-			return "", 0, &writ.Error{Kind: writ.Invalid, Code: CodeTooLarge, Msg: fmt.Sprintf("the file has more than %d bytes: send a smaller one", limit)}
+			return "", 0, &writ.Error{Kind: writ.Invalid, Code: writ.CodeFileTooLarge, Msg: fmt.Sprintf("the file has more than %d bytes: send a smaller one", limit)}
 		}
 	}
 	f.step("written")

@@ -101,8 +101,8 @@ func TestLC15_IO03_LimitIsEnforcedOnTheWay(t *testing.T) {
 	for _, limit := range []int64{0, 1, 100_000} {
 		src := &endless{}
 		_, _, err := f.Put(context.Background(), src, limit)
-		if writ.KindOf(err) != writ.Invalid || writ.CodeOf(err) != CodeTooLarge || src.n != limit+1 {
-			t.Errorf("limit %d: %v after %d bytes, want %s after one more", limit, err, src.n, CodeTooLarge)
+		if writ.KindOf(err) != writ.Invalid || writ.CodeOf(err) != writ.CodeFileTooLarge || src.n != limit+1 {
+			t.Errorf("limit %d: %v after %d bytes, want %s after one more", limit, err, src.n, writ.CodeFileTooLarge)
 		}
 		if _, n, err := f.Put(context.Background(), io.LimitReader(&endless{}, limit), limit); err != nil || n != limit {
 			t.Errorf("exactly %d bytes: %d, %v", limit, n, err)
@@ -258,7 +258,7 @@ func TestSweep(t *testing.T) {
 		}
 		return out, nil
 	}
-	sweep := func(what string, before time.Time, inUse InUse, dry bool, wantN int) {
+	sweep := func(what string, before time.Time, inUse func(context.Context, []writ.Digest) ([]writ.Digest, error), dry bool, wantN int) {
 		t.Helper()
 		if n, size, err := f.Sweep(ctx, before, inUse, dry); err != nil || n != wantN || size != int64(2*wantN) {
 			t.Errorf("%s: %d blobs, %d bytes, %v; want %d", what, n, size, err, wantN)

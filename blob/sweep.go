@@ -15,16 +15,13 @@ import (
 // sweepPage is how many names a sweep holds at a time.
 const sweepPage = 500
 
-// InUse answers those of some digests that are recorded anywhere.
-type InUse func(context.Context, []writ.Digest) ([]writ.Digest, error)
-
 // Sweep removes the blobs that were put before a time and are not in use, and drafts to
 // which nothing was written since then. It answers how many blobs it removed and their
-// bytes; with dry it counts and removes nothing. Each blob is asked for after its age was
-// looked at, and removed only if nobody put it again meanwhile. After an error the sweep
-// may be called again from the start; an error of inUse removes nothing that it was asked
-// about.
-func (f *Folder) Sweep(ctx context.Context, before time.Time, inUse InUse, dry bool) (n int, bytes int64, err error) {
+// bytes; with dry it counts and removes nothing. inUse answers those of some digests that
+// are recorded anywhere. Each blob is asked for after its age was looked at, and removed
+// only if nobody put it again meanwhile. After an error the sweep may be called again from
+// the start; an error of inUse removes nothing that it was asked about.
+func (f *Folder) Sweep(ctx context.Context, before time.Time, inUse func(context.Context, []writ.Digest) ([]writ.Digest, error), dry bool) (n int, bytes int64, err error) {
 	if !dry {
 		err = f.each(ctx, drafts, before, func(old []fs.FileInfo) error {
 			var errs []error
@@ -46,7 +43,8 @@ func (f *Folder) Sweep(ctx context.Context, before time.Time, inUse InUse, dry b
 }
 
 // sweepBlobs removes those of the old blobs that nobody uses.
-func (f *Folder) sweepBlobs(ctx context.Context, old []fs.FileInfo, before time.Time, inUse InUse, dry bool, n *int, bytes *int64) error {
+func (f *Folder) sweepBlobs(ctx context.Context, old []fs.FileInfo, before time.Time,
+	inUse func(context.Context, []writ.Digest) ([]writ.Digest, error), dry bool, n *int, bytes *int64) error {
 	var digests []writ.Digest
 	for _, info := range old {
 		if d := writ.Digest(info.Name()); d.Valid() { // anything else is not ours to remove
