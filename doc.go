@@ -9,14 +9,16 @@
 //   - patch reads V4A patches and computes in memory what they change.
 //   - files is what is beneath a workspace's root: it reads and finds files, and
 //     carries a patch out as one transaction.
+//   - watch tells what changes there, as hints on which nothing rests.
+//   - shell reads a command line: which programs it would run.
 //   - policy decides, from Cedar files and identities: allow, hold or deny.
 //   - approval is the state machine of a held request; audit is the Merkle log
 //     of what happened; auth turns keys and sockets into principals.
-//   - sandbox makes a box with Bubblewrap and starts one run in it; sandbox/jail
-//     is the process that waits inside that box.
+//   - sandbox makes a box with Bubblewrap and starts one run in it, or one command
+//     with a workspace; sandbox/jail is the process that waits inside that box.
 //   - store is the only SQL, on SQLite and PostgreSQL.
-//   - runner keeps boxes ready and runs specs in them; it has no key and no
-//     database. remote is the wire between it and the gateway.
+//   - runner keeps boxes ready and runs specs in them, and commands in workspaces with
+//     what they write; it has no key and no database. remote is the wire between it and the gateway.
 //   - gateway is the one path: decide, hold, record, run, record.
 //   - task keeps what callers wait for: dispatch, watching, output.
 //   - work keeps what agents work on in workspaces, and what people want of them
