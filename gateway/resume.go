@@ -91,6 +91,9 @@ func (w *Workspaces) resume(ctx context.Context, who writ.Principal, a writ.Appr
 		return writ.Resumed{Process: processOrNone(p)}, err
 	case writ.ActionInput:
 		p, err := w.resumeInput(ctx, who, a)
+		if err != nil {
+			return r, err
+		}
 		return writ.Resumed{Process: processOrNone(p)}, err
 	}
 	op, err := w.resumePatch(ctx, who, a)
