@@ -70,6 +70,7 @@ type Limits struct {
 // Processes bounds the commands that run in workspaces.
 type Processes struct {
 	Live   int         `json:"live"`   // at one time, over all workspaces; one more is refused
+	Cwd    bool        `json:"cwd"`    // agents may say in which folder of the workspace one starts
 	Limits writ.Limits `json:"limits"` // of each, at most writ.MaxLimits; wall_ms is its time
 }
 

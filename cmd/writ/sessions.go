@@ -208,7 +208,7 @@ func (s *system) services(w *gateway.Workspaces) mcp.Services {
 // toolOptions are those of every server of tools.
 func (s *system) toolOptions() mcp.Options {
 	_, apart := s.runner.(apart)
-	return mcp.Options{Version: version, Commands: mcp.Commands{Apart: apart}}
+	return mcp.Options{Version: version, Commands: mcp.Commands{Dir: s.cfg.Processes.Cwd, Apart: apart}}
 }
 
 // connInput is the messages that come on a connection. Closing it ends a read that
