@@ -36,6 +36,7 @@ var layers = map[string]string{
 	"lang":         ".",
 	"patch":        ".",
 	"config":       ".",
+	"limit":        ".",
 	"store":        ".",
 	"sandbox/jail": "", // runs as pid 1 of a box: what it links is what an escape could use
 	"sandbox":      ". sandbox/jail",

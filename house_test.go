@@ -20,6 +20,7 @@ var modules = map[string]string{
 	"github.com/cedar-policy/cedar-go":                         "policy language with default deny, where forbid wins and annotations carry holds",
 	"github.com/elastic/go-seccomp-bpf":                        "assembles the seccomp filter without cgo",
 	"github.com/getkin/kin-openapi":                            "tests: the API document and real answers are checked against each other",
+	"github.com/go-jose/go-jose/v4":                            "signed tokens and key sets: refuses unknown crit headers, needs the list of algorithms, no dependencies",
 	"github.com/go-json-experiment/json":                       "request bodies: refuses doubled, unknown and case-variant names and bad UTF-8",
 	"github.com/goccy/go-yaml":                                 "configuration: a parser that keeps line and column",
 	"github.com/google/go-cmp":                                 "tests: differences that can be read",

@@ -43,6 +43,8 @@ type Principal struct {
 	Tenant Tenant        `json:"tenant"`
 	Roles  []string      `json:"roles,omitempty"`
 	Scopes []Scope       `json:"scopes,omitempty"`
+	// Plan is what a user pays for, which sets limits; empty is the default one.
+	Plan string `json:"plan,omitempty"`
 }
 
 // Ref is a principal's name without its rights, for records.

@@ -1,5 +1,6 @@
 // Package auth turns credentials into principals: the API keys of identities and
-// operators, and the user behind a unix socket.
+// operators, the tokens that a front end signs for its users, and the user behind a
+// unix socket.
 //
 // A key is a token "writ_ID_SECRET": ID is 16 characters that name the key and are
 // not secret, SECRET is 32 random bytes in base64url. Only the SHA-256 of SECRET is
@@ -14,8 +15,18 @@
 //
 // Failures are limited per key id in fixed memory: beyond the limit they are
 // answered Exhausted instead of Unauthenticated, so that who records refusals can
-// leave those out. The right secret is accepted all the same, since ids are not secret: else whoever knows an
-// operator's could lock them out of denying what they must deny.
+// leave those out. The right secret is accepted all the same, since ids are not
+// secret: else whoever knows an operator's could lock them out of denying what they
+// must deny.
 //
-// Hostile input: tokens.
+// A front end's token (Tokens) is a JWT that lives for minutes, and needs no record
+// here: who holds a configured key says who the user is, for the tenants that the key
+// is bound to. An algorithm belongs to a key and is never the token's choice; a token
+// has one spelling, and no name in it stands twice. Keys come from the configuration,
+// from files, and from an address, of which at most one fetch in ten seconds is made,
+// whatever tokens come. Claims are refused, never repaired. Package jose checks the
+// signature and reads keys; everything else about a token is decided here.
+//
+// Hostile input: keys and tokens, the headers that carry them, and what the address
+// of keys answers.
 package auth
