@@ -240,21 +240,6 @@ func wantTrace(t *testing.T, s *testkit.Workshop, want ...string) {
 	}
 }
 
-// inStoreFile reports whether the files of the store hold that text.
-func inStoreFile(t *testing.T, s *testkit.Workshop, text string) bool {
-	t.Helper()
-	for _, suffix := range []string{"", "-wal"} {
-		b, err := os.ReadFile(s.File() + suffix)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		if bytes.Contains(b, []byte(text)) {
-			return true
-		}
-	}
-	return false
-}
-
 // endedProcess is one of many that ended now.
 func endedProcess(i int, by writ.Principal, ws writ.Workspace) writ.Process {
 	now, code := writ.Now(), 0
