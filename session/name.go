@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"mime"
-	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -111,7 +110,7 @@ const (
 // cleanType is a content type as it may stand in a header, or that of any bytes.
 func cleanType(s string) string {
 	media, _, err := mime.ParseMediaType(s)
-	if err != nil || len(s) > maxTypeSize || !strings.Contains(media, "/") || path.Clean(media) != media {
+	if err != nil || len(s) > maxTypeSize || !strings.Contains(media, "/") {
 		return anyType
 	}
 	for i := range len(s) {
