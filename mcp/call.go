@@ -75,14 +75,14 @@ func (c *call) answer(ctx context.Context, out any, err error) (*sdk.CallToolRes
 	if res, ok := out.(*sdk.CallToolResult); ok {
 		return res, nil
 	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the result of %s: %w", c.tool.name, err)
+	body, done := out.(jsontext.Value)
+	if !done {
+		if body, err = json.Marshal(out); err != nil {
+			return nil, fmt.Errorf("encoding the result of %s: %w", c.tool.name, err)
+		}
 	}
-	return &sdk.CallToolResult{
-		StructuredContent: jsontext.Value(text),
-		Content:           []sdk.Content{&sdk.TextContent{Text: string(text)}},
-	}, nil
+	// Its text, the same, comes when it is encoded.
+	return &sdk.CallToolResult{StructuredContent: body}, nil
 }
 
 // failure is the error envelope: one text item, and nothing structured, which would

@@ -26,6 +26,8 @@
 //     key. A session belongs to the principal that opened it, and does not exist for
 //     another. Nothing is replayed: streams have no event ids.
 //   - Nothing but messages is written to the output of Stdio.
+//   - What a tool answers is encoded once (encode.go), and not by the SDK, which goes over
+//     it again and again: its text is its structured form, escaped.
 //
 // A call that is held comes to whoever may lift the hold (hold.go): a client of
 // 2026-07-28 that can ask its user gets input_required, an older one that can ask gets

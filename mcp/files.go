@@ -1,11 +1,15 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"writ"
 )
@@ -39,7 +43,7 @@ func readTool() tool {
 
 type readResult struct {
 	Path      string `json:"path"`
-	Content   string `json:"content"`
+	Content   string `json:"content"` // empty: text comes in its place
 	Version   string `json:"version"`
 	Truncated bool   `json:"truncated"`
 	Offset    int64  `json:"offset,omitzero"`
@@ -48,6 +52,26 @@ type readResult struct {
 	Next      int64  `json:"next_offset,omitzero"`
 
 	Coordination *writ.WorkHint `json:"coordination,omitempty"`
+
+	text []byte // not a string: it can be long, and would be copied for that
+}
+
+// noText is where content stands in a result of read that has none. Within a string of
+// JSON its quotes would be escaped.
+const noText = `"content":""`
+
+// encode is r as JSON. Each byte of its text that is not UTF-8 becomes U+FFFD.
+func (r readResult) encode() (jsontext.Value, error) {
+	frame, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	before, after, _ := bytes.Cut(frame, []byte(noText))
+	out := make([]byte, 0, len(frame)+len(r.text)+len(r.text)/8) // most escapes are of line ends
+	out = append(out, before...)
+	out = append(out, noText[:len(noText)-len(`""`)]...)
+	out, _ = jsontext.AppendQuote(out, r.text) // its error says that bytes were replaced
+	return append(out, after...), nil
 }
 
 func read(ctx context.Context, c *call) (any, error) {
@@ -65,20 +89,25 @@ func read(ctx context.Context, c *call) (any, error) {
 	if in.Limit != nil {
 		limit = int64(*in.Limit)
 	}
+	hint := c.hintMeanwhile(ctx, in.Workspace, in.Work)
 	w, err := c.ws.Read(ctx, c.who, in.Workspace, in.Path, int64(min(in.Offset, math.MaxInt64)), limit)
+	waiting := hint(err == nil)
 	if err != nil {
 		return nil, err
 	}
-	content, next := w.Content, w.Next
-	if n := fitting(content, MaxResultBytes-envelopeBytes-4*textCost(w.Path)); n < len(content) {
-		content = content[:n]
-		next = w.Offset + int64(n)
+	window := func(content []byte, next int64) (jsontext.Value, error) {
+		return readResult{
+			Path: strings.ReplaceAll(w.Path, `\`, "/"), text: content, Version: w.Version,
+			Truncated: next > 0, Offset: w.Offset, Bytes: len(content), Lossy: !utf8.Valid(content), Next: next,
+			Coordination: waiting,
+		}.encode()
 	}
-	return readResult{
-		Path: strings.ReplaceAll(w.Path, `\`, "/"), Content: valid(content), Version: w.Version,
-		Truncated: next > 0, Offset: w.Offset, Bytes: len(content), Lossy: !utf8.Valid(content), Next: next,
-		Coordination: c.hint(ctx, in.Workspace, in.Work),
-	}, nil
+	body, err := window(w.Content, w.Next)
+	if err != nil || resultBytes(body) <= MaxResultBytes-frameBytes {
+		return body, err
+	}
+	n := fitting(w.Content, MaxResultBytes-envelopeBytes-4*textCost(w.Path))
+	return window(w.Content[:n], w.Offset+int64(n))
 }
 
 // valid is b as text: each byte that is not UTF-8 becomes U+FFFD.
@@ -183,7 +212,7 @@ const (
 	elementBytes  = 128      // what an element of a list has beside its texts, in both forms
 )
 
-// textCost is how many bytes the text s takes in a result: as a string of the
+// textCost is how many bytes the text s takes in a result at most: as a string of the
 // structured form, and again within the text that has the same.
 func textCost(s string) int {
 	n := 0

@@ -58,7 +58,7 @@ type Handler struct {
 // HTTP is the endpoint for bearers of keys that auth knows. The caller serves it with
 // a header timeout, and must call Close.
 func (s *Server) HTTP(auth Authenticator, opt HTTPOptions) *Handler {
-	h := &Handler{server: s, auth: auth, opt: opt, sessions: newSessions(), shared: s.connect(bearer, nil)}
+	h := &Handler{server: s, auth: auth, opt: opt, sessions: newSessions(), shared: s.connect(bearer, nil, nil)}
 	common := sdk.StreamableHTTPOptions{
 		MaxRequestBodyBytes: MaxMessageBytes,
 		SessionTimeout:      sessionTime,

@@ -57,7 +57,7 @@ func (h *Handler) open(w *recorder, r *http.Request, m message, who writ.Princip
 		kind, next = kindStream, h.stream
 	}
 	id := h.sessions.mint(kind, owner(who))
-	srv := h.server.connect(bearer, func() string { return id })
+	srv := h.server.connect(bearer, func() string { return id }, nil)
 	if err := h.sessions.add(srv, owner(who)); err != nil {
 		return refuse(http.StatusTooManyRequests, writ.Message(err))
 	}

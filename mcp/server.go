@@ -105,8 +105,9 @@ func (s *Server) Close() { s.stop() }
 type identify func(*sdk.RequestExtra) writ.Principal
 
 // connect makes the SDK's side of one connection, or of all that need not be told
-// apart. newID makes session ids; nil means the SDK's own.
-func (s *Server) connect(who identify, newID func() string) *sdk.Server {
+// apart. newID makes session ids; nil means the SDK's own. What tools answer is put on results, from
+// where the connection takes them; nil means that the SDK encodes and writes them.
+func (s *Server) connect(who identify, newID func() string, results *shelf) *sdk.Server {
 	srv := s.newSDK(&sdk.Implementation{Name: serverName, Version: s.version}, &sdk.ServerOptions{
 		Instructions:              instructions,
 		SupportedProtocolVersions: versions,
@@ -120,7 +121,15 @@ func (s *Server) connect(who identify, newID func() string) *sdk.Server {
 			return s.call(ctx, t, who(req.Extra), req)
 		})
 	}
-	srv.AddReceivingMiddleware(s.receive)
+	srv.AddReceivingMiddleware(s.receive, func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			res, err := next(ctx, method, req)
+			if err != nil {
+				return nil, err
+			}
+			return encodeOnce(res, results), nil
+		}
+	})
 	return srv
 }
 

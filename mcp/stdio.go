@@ -23,12 +23,15 @@ import (
 // in is closed at the end if it is an io.Closer. A read of it that is under way and
 // that closing does not end is left behind.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer, who writ.Principal) error {
-	t := &stdio{in: bufio.NewReaderSize(in, 64<<10), out: out, lines: make(chan line), moved: make(chan struct{}, 1), closed: make(chan struct{})}
+	t := &stdio{
+		in: bufio.NewReaderSize(in, 64<<10), out: bufio.NewWriterSize(out, 64<<10), lines: make(chan line),
+		results: newShelf(), moved: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
 	if c, ok := in.(io.Closer); ok {
 		t.closer = c
 	}
 	go t.read() // ends with in, or is left behind as said above
-	srv := s.connect(func(*sdk.RequestExtra) writ.Principal { return who }, nil)
+	srv := s.connect(func(*sdk.RequestExtra) writ.Principal { return who }, nil, t.results)
 	err := srv.Run(ctx, t)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -53,8 +56,10 @@ type stdio struct {
 	closer io.Closer // of in; may be nil
 	lines  chan line
 
+	results *shelf
+
 	mu  sync.Mutex // held while a message is written
-	out io.Writer
+	out *bufio.Writer
 
 	// flow is what is open in both directions, and moved says that it changed.
 	flow  flow
@@ -158,7 +163,7 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		msg, err := t.admit(l)
 		if r, ok := errors.AsType[*rejection](err); ok {
-			if err := t.write(r.response()); err != nil {
+			if err := t.line(func(out *bufio.Writer) { _, _ = out.Write(r.response()) }); err != nil {
 				return nil, err
 			}
 			continue
@@ -230,16 +235,27 @@ func withoutCapabilities(raw json.RawMessage) json.RawMessage {
 
 // Write sends a message of the SDK.
 func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(msg)
-	if err != nil {
-		return fmt.Errorf("encoding a message: %w", err)
+	var data []byte
+	id, r := t.results.take(msg)
+	if r == nil {
+		var err error
+		if data, err = jsonrpc.EncodeMessage(msg); err != nil {
+			return fmt.Errorf("encoding a message: %w", err)
+		}
 	}
 	// A question counts before its answer can come, an answer when it is written.
-	if _, ask := msg.(*jsonrpc.Request); ask {
+	_, ask := msg.(*jsonrpc.Request)
+	if ask {
 		t.flow.count(msg, false)
-		err = t.write(data)
-	} else {
-		err = t.write(data)
+	}
+	err := t.line(func(out *bufio.Writer) {
+		if r != nil {
+			r.writeMessage(out, id)
+		} else {
+			_, _ = out.Write(data)
+		}
+	})
+	if !ask {
 		t.flow.count(msg, false)
 	}
 	select {
@@ -249,11 +265,13 @@ func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
 	return err
 }
 
-func (t *stdio) write(data []byte) error {
+// line writes what write does as one line. The first error of out is kept, and answered.
+func (t *stdio) line(write func(out *bufio.Writer)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, err := t.out.Write(append(data, '\n'))
-	return err
+	write(t.out)
+	_ = t.out.WriteByte('\n')
+	return t.out.Flush()
 }
 
 // Close ends Read.

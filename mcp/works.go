@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"writ"
 )
@@ -256,6 +257,10 @@ func workFinish(ctx context.Context, c *call) (any, error) {
 // only logged.
 func (c *call) hint(ctx context.Context, workspace writ.WorkspaceID, work writ.WorkID) *writ.WorkHint {
 	h, found, err := c.works.Hint(ctx, c.who, workspace, work)
+	return c.hintOf(ctx, h, found, err)
+}
+
+func (c *call) hintOf(ctx context.Context, h writ.WorkHint, found bool, err error) *writ.WorkHint {
 	if err != nil {
 		c.noHint(ctx, err)
 		return nil
@@ -264,4 +269,29 @@ func (c *call) hint(ctx context.Context, workspace writ.WorkspaceID, work writ.W
 		return nil
 	}
 	return &h
+}
+
+// hintMeanwhile begins to ask for the hint, while the caller waits for something else that
+// changes no work. wait answers as hint does; unless it is wanted, nothing.
+func (c *call) hintMeanwhile(ctx context.Context, workspace writ.WorkspaceID, work writ.WorkID) (wait func(wanted bool) *writ.WorkHint) {
+	var h writ.WorkHint
+	var found bool
+	var err error
+	done := make(chan struct{})
+	go func() { // ends with its question
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				err = &panicked{value: p, stack: debug.Stack()}
+			}
+		}()
+		h, found, err = c.works.Hint(ctx, c.who, workspace, work)
+	}()
+	return func(wanted bool) *writ.WorkHint {
+		<-done
+		if !wanted {
+			return nil
+		}
+		return c.hintOf(ctx, h, found, err)
+	}
 }
