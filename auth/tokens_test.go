@@ -32,6 +32,7 @@ func TestVerifyIsTheUser(t *testing.T) {
 		"plan":                  {map[string]any{"plan_id": "pro"}, func(u *auth.User) { u.Principal.Plan = "pro" }},
 		"no role":               {map[string]any{"role": absent{}}, func(u *auth.User) { u.Principal.Roles = nil }},
 		"a role that is none":   {map[string]any{"role": 5}, func(u *auth.User) { u.Principal.Roles = nil }},
+		"a role of two words":   {map[string]any{"role": "a b"}, func(u *auth.User) { u.Principal.Roles = nil }},
 		"a role with a newline": {map[string]any{"role": "a\nb"}, func(u *auth.User) { u.Principal.Roles = nil }},
 		"org and service":       {map[string]any{"org_id": "o", "service_id": "s"}, func(u *auth.User) { u.Org, u.Service = "o", "s" }},
 		"org is no text":        {map[string]any{"org_id": []int{1}}, func(*auth.User) {}},
@@ -281,7 +282,7 @@ func TestClaimsAreRefusedNotRepaired(t *testing.T) {
 	long := strings.Repeat("x", 257)
 	malformed := map[string][]any{
 		"iss":               {absent{}, "", " ", 5, nil},
-		"sub":               {absent{}, "", " \t\ufeff", 5, nil, long, "a\nb", "a\x00b", "a\u0085b"},
+		"sub":               {absent{}, "", " \ufeff", 5, nil, long, "a\nb", "a\x00b", "a\u0085b"},
 		"jti":               {absent{}, "", " ", 5, long},
 		"principal_source":  {absent{}, "", "agent_run", "LIBRECHAT_JWT", 5, []string{"librechat_jwt"}},
 		"auth_context_hash": {absent{}, "", " ", 5, nil},

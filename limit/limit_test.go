@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,17 @@ func TestProperty_StrangeCounts(t *testing.T) {
 	})
 }
 
+func TestCountDoesNotRunOver(t *testing.T) {
+	r := limit.Rule{Most: limit.MaxMost, Window: time.Second}
+	c := r.Add(limit.Count{Began: start, Used: math.MaxInt}, start)
+	for range 3 {
+		if c.Used != limit.MaxMost+1 || r.Answer(c, start).Allowed {
+			t.Fatalf("count %+v, answer %+v", c, r.Answer(c, start))
+		}
+		c = r.Add(c, start)
+	}
+}
+
 func TestKeysOfCallersNeverMeet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringMatching(`[a:_0-9]{0,4}`)
@@ -200,7 +212,11 @@ func TestKeysOfCallersNeverMeet(t *testing.T) {
 			t.Fatalf("keys %q and %q", limit.Key(rule1, p1), limit.Key(rule2, p2))
 		}
 	})
-	// As the contract's server counts, these two are one.
+	// Joined by colons alone, these two are one.
+	if limit.Key("exec", writ.Principal{Tenant: "a:", ID: "b"}) == limit.Key("exec", writ.Principal{Tenant: "a", ID: ":b"}) {
+		t.Error("a colon moves from one part to the next")
+	}
+	// As the contract's server counts, so are these.
 	if limit.Key("exec", writ.Principal{Tenant: "a:b", ID: "c"}) == limit.Key("exec", writ.Principal{Tenant: "a_b", ID: "c"}) {
 		t.Error("two tenants are counted together")
 	}
