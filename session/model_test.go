@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 		d.empty(rt)
 		m := &model{desk: d, ctx: context.Background(), put: map[string]time.Time{}}
 		steps := []func(*rapid.T){m.create, m.keep, m.keep, m.keep, m.remove, m.wait, m.retain}
-		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			steps[rapid.IntRange(0, len(steps)-1).Draw(rt, "step")](rt)
 		}
 		m.compare(rt)

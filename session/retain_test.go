@@ -74,7 +74,7 @@ func TestScenario191_192_Retain(t *testing.T) {
 // page: each is removed once.
 func TestScenario190_196_ManySessionsAndTwoPasses(t *testing.T) {
 	d, ctx := newDesk(t, Defaults()), context.Background()
-	const n = 2*retainPage + 5
+	const n = retainPage + 5
 	err := d.db.Update(ctx, func(tx *store.Tx) error {
 		for i := range n {
 			at := writ.Now().Add(time.Duration(-i/50) * time.Second) // many at one moment
