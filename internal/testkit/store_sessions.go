@@ -107,7 +107,9 @@ func sessionRoundTrip(t *testing.T, s storeSuite) {
 
 func totalsOf(t testing.TB, db *store.DB, tenant writ.Tenant) writ.SessionTotals {
 	t.Helper()
-	return view(t, db, func(ctx context.Context, tx *store.Tx) (writ.SessionTotals, error) { return tx.SessionTotals(ctx, tenant) })
+	return view(t, db, func(ctx context.Context, tx *store.Tx) (writ.SessionTotals, error) {
+		return tx.SessionTotals(ctx, tenant)
+	})
 }
 
 func sessionTotals(t *testing.T, s storeSuite) {
