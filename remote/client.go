@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
@@ -93,6 +94,20 @@ func dial(socket string) (*Client, error) {
 		return nil, fmt.Errorf("dial runner at %s: %w", socket, err)
 	}
 	return &Client{conn: conn, cancelWait: defaultCancelWait}, nil
+}
+
+// ready returns when there is a connection on which the runner has begun to speak, or with
+// the error of ctx.
+func (c *Client) ready(ctx context.Context) error {
+	for {
+		c.conn.Connect() // again after each attempt that failed: the socket may not be there yet
+		switch s := c.conn.GetState(); {
+		case s == connectivity.Ready:
+			return nil
+		case !c.conn.WaitForStateChange(ctx, s):
+			return ctx.Err()
+		}
+	}
 }
 
 // Close ends the connection. Runs that are under way on it end as interrupted here

@@ -82,11 +82,15 @@ func runnerProcess(args []string) error {
 	return errors.Join(err, p.Close())
 }
 
-// idle is a runner that runs nothing.
+// idle is a runner that runs nothing, and whose sandbox is never ready.
 type idle struct{ fake }
 
-func (idle) Probe(context.Context) (writ.Enforcement, error) { return writ.Enforcement{}, nil }
-func (idle) Close(context.Context) error                     { return nil }
+func (idle) Probe(ctx context.Context) (writ.Enforcement, error) {
+	<-ctx.Done()
+	return writ.Enforcement{}, ctx.Err()
+}
+
+func (idle) Close(context.Context) error { return nil }
 
 // gatewayProcess starts a runner, a run in it, says the runner's pid and waits to
 // be killed.

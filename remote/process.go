@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"writ"
 )
 
@@ -41,9 +39,9 @@ type Process struct {
 	closed  error // the result of Close; set within closing
 }
 
-// Start runs "EXE runner --socket DIR/runner.sock ARGS...", where exe is a path, and returns when it has
-// answered a Probe, be it with an error of its sandbox: that it runs does not mean
-// that it can run anything. dir is made with mode 0700; one that is there must be
+// Start runs "EXE runner --socket DIR/runner.sock ARGS...", where exe is a path, and returns
+// when it serves. It makes no box for that, which would take longer than all else: that it
+// runs does not mean that it can run anything, which Probe says. dir is made with mode 0700; one that is there must be
 // this user's alone. The child gets no environment but a PATH and a locale, and no
 // descriptor but its pipes. Its log goes to log, a line at a time or more.
 //
@@ -115,22 +113,19 @@ func (p *Process) launch() error {
 	return <-started
 }
 
-// await returns when the child has answered, whatever it answered.
+// await returns when the child serves.
 func (p *Process) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	answered := make(chan error, 1)
-	go func() { // ends with cancel, if not before
-		_, err := call[writ.Enforcement](ctx, p.client, methodProbe, &empty{}, grpc.WaitForReady(true))
-		answered <- err
-	}()
+	ready := make(chan error, 1)
+	go func() { ready <- p.client.ready(ctx) }() // ends with cancel, if not before
 	select {
 	case <-p.done:
 		cancel()
-		<-answered
+		<-ready
 		return fmt.Errorf("it ended: %w", cmp.Or(p.err, errors.New("exit status 0")))
-	case err := <-answered:
-		if ctx.Err() != nil {
+	case err := <-ready:
+		if err != nil {
 			return fmt.Errorf("no answer: %w", err)
 		}
 		return nil

@@ -77,6 +77,19 @@ func gone(pid int) bool {
 	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
 
+// TestStartWaitsForNoSandbox: files can be read long before a box was made.
+func TestStartWaitsForNoSandbox(t *testing.T) {
+	p := startProcess(t, "--state", filepath.Join(t.TempDir(), "state"))
+	if _, err := p.Client().Files().Recover(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := p.Client().Probe(ctx); err == nil {
+		t.Error("this runner's Probe answers, so its start shows nothing")
+	}
+}
+
 func TestProcessRunsAndEnds(t *testing.T) {
 	needBubblewrap(t)
 	dir := filepath.Join(socketDir(t), "private")
