@@ -19,7 +19,7 @@ import (
 // texts are what is written otherwise than it stands, or looks as if it were.
 var texts = []string{
 	"", "plain", "a\nb\tc\r", `"`, `\`, `\"`, `"content":[]`, `","content":"",`, "<script>&amp;</script>", "\x00\x1f\x7f",
-	"\u2028", "a\u2029b\u2028", "\u2027\u202a€", "日本\U0001F600", "\xe2", "\xe2\x80", "a\xffb\xe2\x80\"", strings.Repeat("line \"x\"\n", 20_000),
+	"\u2028", "a\u2029b\u2028", strings.Repeat("\u2028\u2029", 1000), "\u2027\u202a€", "日本\U0001F600", "\xe2", "\xe2\x80", "a\xffb\xe2\x80\"", strings.Repeat("line \"x\"\n", 20_000),
 }
 
 // line is the message that answers the request id with r, written the way that stdio does.
