@@ -16,13 +16,14 @@
 //     of what happened; auth turns keys and sockets into principals.
 //   - sandbox makes a box with Bubblewrap and starts one run in it, or one command
 //     with a workspace; sandbox/jail is the process that waits inside that box.
-//   - store is the only SQL, on SQLite and PostgreSQL.
+//   - store is the only SQL, on SQLite and PostgreSQL; blob keeps bytes in a folder.
 //   - runner keeps boxes ready and runs specs in them, and commands in workspaces with
 //     what they write; it has no key and no database. remote is the wire between it and the gateway.
 //   - gateway is the one path: decide, hold, record, run, record.
 //   - task keeps what callers wait for: dispatch, watching, output.
 //   - work keeps what agents work on in workspaces, and what people want of them
-//     meanwhile.
+//     meanwhile; session keeps the files of a code interpreter, limit counts how often
+//     one comes: the server does not use these two yet.
 //   - rest and client are the two ends of the HTTP API.
 //   - config is the file; cmd/writ wires all of it and is the only package that
 //     knows everything.
