@@ -121,6 +121,7 @@ func (w *watcher) goroutines() (n [2]int) {
 	defer said.Close()
 	// The server stands still: it would take what its runner says, and end when that does.
 	_ = w.h.cmd.Process.Signal(syscall.SIGSTOP)
+	testkit.Eventually(w.t, "the server stands still", func() bool { f := statFields(w.h.cmd.Process.Pid); return len(f) > 0 && f[0] == "T" })
 	_ = syscall.Kill(runner, syscall.SIGQUIT)
 	dump, err := io.ReadAll(said)
 	if err != nil {
