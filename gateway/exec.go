@@ -279,6 +279,9 @@ func (w *Workspaces) notStarted(ctx context.Context, live *liveProcess, cause er
 // that. What cannot be recorded stays in the table, and the next sweep tries again.
 func (w *Workspaces) over(ctx context.Context, live *liveProcess, s writ.ProcessStatus, failed error) {
 	ctx = context.WithoutCancel(ctx) // what happened is recorded
+	// Before anybody can see the end, who then finds the workspace free; and also when it
+	// cannot be recorded: nothing changes the workspace any more.
+	live.release()
 	p, failed := live.ended(s, failed)
 	var kept *writ.StoredOutput
 	if failed == nil {
@@ -291,8 +294,6 @@ func (w *Workspaces) over(ctx context.Context, live *liveProcess, s writ.Process
 		live.unrecorded(p, failed)
 		w.g.slog.Error("end of a process was not recorded", "process", p.ID, "err", err)
 	}
-	// Also when it could not be recorded: nothing changes the workspace any more.
-	live.release()
 }
 
 // recordExit stores how a process ended, with the last of its output if there is some,
