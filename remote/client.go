@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -150,6 +151,8 @@ func invoke[T any](ctx context.Context, c *Client, method string, req any, opts 
 		return none, nil, fmt.Errorf("call %s of the runner: %w", method, ctx.Err())
 	case given != nil:
 		return none, nil, given
+	case status.Code(err) == codes.DeadlineExceeded: // which gRPC may notice before ctx does
+		return none, nil, fmt.Errorf("call %s of the runner: %w", method, context.DeadlineExceeded)
 	}
 	return none, err, nil
 }
