@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"writ"
 	"writ/approval"
@@ -363,13 +362,7 @@ func bound(r *writ.Result, output int64) {
 // when it gives up the task stays running, and a later sweep calls it interrupted.
 // It is a Conflict when another gateway took this one for dead and did that.
 func (g *Gateway) finish(ctx context.Context, t writ.Task, res writ.Result) error {
-	var err error
-	for wait := 50 * time.Millisecond; wait < 10*time.Second; wait *= 2 {
-		if err = g.recordOutcome(ctx, &t, res); err == nil || writ.KindOf(err) == writ.Conflict {
-			break
-		}
-		time.Sleep(wait)
-	}
+	err := g.insist(func() error { return g.recordOutcome(ctx, &t, res) })
 	if writ.KindOf(err) == writ.Conflict {
 		// Or an earlier try did commit, although its answer was lost.
 		if g.tell(ctx, t.ID).State == res.Outcome.State() {

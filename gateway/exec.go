@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"sync"
-	"time"
 
 	"writ"
 	"writ/policy"
@@ -299,9 +298,9 @@ func (w *Workspaces) over(ctx context.Context, live *liveProcess, s writ.Process
 // recordExit stores how a process ended, with the last of its output if there is some,
 // for as long as the store may be restarting. failed is why it was not started, nil for
 // one that ran; its approval, if it has one, is consumed with that.
-func (w *Workspaces) recordExit(ctx context.Context, p writ.Process, out *writ.StoredOutput, failed error) (err error) {
-	for wait := 50 * time.Millisecond; wait < 5*time.Second; wait *= 2 {
-		err = w.g.db.Update(ctx, func(tx *store.Tx) error {
+func (w *Workspaces) recordExit(ctx context.Context, p writ.Process, out *writ.StoredOutput, failed error) error {
+	return w.g.insist(func() error {
+		return w.g.db.Update(ctx, func(tx *store.Tx) error {
 			done, err := tx.UpdateProcess(ctx, p)
 			if err != nil || !done {
 				return err
@@ -318,10 +317,5 @@ func (w *Workspaces) recordExit(ctx context.Context, p writ.Process, out *writ.S
 			}
 			return w.g.record(ctx, tx, processFinished(p))
 		})
-		if err == nil {
-			return nil
-		}
-		time.Sleep(wait)
-	}
-	return err
+	})
 }

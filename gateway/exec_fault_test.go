@@ -156,8 +156,7 @@ func TestAUD04_NoRecordNoProcess(t *testing.T) {
 
 // An end that cannot be recorded frees the workspace and is recorded later, as it was.
 func TestTheEndOfAProcessIsNotRecorded(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	s, _ := bench(t, nil)
+	s, _ := bench(t, nil, impatient)
 	coder := s.Agent("coder")
 	p := mustExec(t, s, coder, "sh", "-c", "echo out; read x; exit 3")
 	mend := failOn(t, s.System, writ.EventProcessFinished)

@@ -41,6 +41,7 @@ type Options struct {
 	Share       int           // of Slots and Backlog together that one identity may take, so that others get in
 	Held        int           // pending approvals of one identity; one more is refused as exhausted
 	Identities  []writ.Identity
+	Insist      time.Duration // how long a failing store is tried to record an outcome; 0 means 8 s
 }
 
 // Gateway is the one path. It is safe for concurrent use. Close it before its

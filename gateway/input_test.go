@@ -66,13 +66,12 @@ func TestClosedInput(t *testing.T) {
 
 // A program that does not read takes what fits, and it is said how much that was.
 func TestFullInput(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s, _ := bench(t, nil)
 	coder := s.Agent("coder")
 	p := mustExec(t, s, coder, "sleep", "60")
 	data := bytes.Repeat([]byte("x"), writ.MaxInputChunk)
-	ctx, cancel := context.WithCancel(t.Context())
-	s.Processes.Before("Input", func(context.Context) error { cancel(); return nil }) // it is over when the pipe is full
-	err := s.Tools.Input(ctx, coder, p.ID, data, true)
+	err := s.Tools.Input(t.Context(), coder, p.ID, data, true)
 	wantKind(t, "input", err, writ.Exhausted)
 	if writ.CodeOf(err) != "TIMEOUT" || !strings.Contains(writ.Message(err), fmt.Sprintf(" of %d bytes", len(data))) {
 		t.Errorf("%v with code %q", err, writ.CodeOf(err))
@@ -338,4 +337,22 @@ func TestInputsDoNotMix(t *testing.T) {
 			t.Errorf("a line of %d bytes is mixed", len(l))
 		}
 	}
+}
+
+// A held input is resumed at the server that has the process; another leaves it as it is.
+func TestHeldInputAtAnotherServer(t *testing.T) {
+	s, _ := bench(t, nil, withPolicy(holdInputs))
+	other := s.Sibling("gw_other")
+	coder := s.Agent("coder")
+	p := cat(t, s)
+	a := mustHoldInput(t, s, p.ID, "one\n", true)
+	s.MustResolve(s.Operator("ann"), a.ID, true)
+	_, err := other.Tools.Resume(t.Context(), coder, a.ID)
+	wantKind(t, "resume at another server", err, writ.Unavailable)
+	wantState(t, s, a.ID, writ.ApprovalGranted)
+	if _, err := s.Tools.Resume(t.Context(), coder, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, s, coder, p.ID, writ.TerminationExited)
+	printed(t, s, coder, p.ID, "one\n")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -39,6 +40,9 @@ func failOn(t *testing.T, s *testkit.System, typ writ.EventType) (mend func()) {
 		BEGIN SELECT RAISE(ABORT, 'disk is full'); END`)
 	return func() { t.Helper(); direct(t, s, `DROP TRIGGER fault`) }
 }
+
+// impatient has a gateway give a failing store up soon.
+func impatient(g *testkit.GatewaySetup) { g.Options.Insist = 300 * time.Millisecond }
 
 func wantKind(t *testing.T, what string, err error, want writ.Kind) {
 	t.Helper()

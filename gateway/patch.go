@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"writ"
 	"writ/patch"
@@ -290,21 +289,16 @@ var patchEnds = []writ.PatchStatus{
 // recordEnd finishes op in the ledger, and its approval with it, for as long as the
 // store may be restarting. It is no error that somebody else finished it. With an error
 // op is as it was, not finished.
-func (w *Workspaces) recordEnd(ctx context.Context, op *writ.Operation) (err error) {
-	for wait := 50 * time.Millisecond; wait < 5*time.Second; wait *= 2 {
-		var over writ.Operation
-		err = w.g.db.Update(ctx, func(tx *store.Tx) error {
+func (w *Workspaces) recordEnd(ctx context.Context, op *writ.Operation) error {
+	var over writ.Operation
+	err := w.g.insist(func() error {
+		return w.g.db.Update(ctx, func(tx *store.Tx) error {
 			over = *op
 			return w.finishIn(ctx, tx, &over)
 		})
-		switch {
-		case err == nil:
-			*op = over
-			return nil
-		case writ.KindOf(err) == writ.Conflict:
-			return err
-		}
-		time.Sleep(wait)
+	})
+	if err == nil {
+		*op = over
 	}
 	return err
 }

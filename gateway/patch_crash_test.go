@@ -171,8 +171,7 @@ func TestSweepLeavesWhatIsUnderWay(t *testing.T) {
 
 // What cannot be settled yet stays open: neither the ledger nor the approval guesses.
 func TestWhatCannotBeSettledYet(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	s, ws := app(t, map[string]string{"a": "1\n"}, confirm)
+	s, ws := app(t, map[string]string{"a": "1\n"}, confirm, impatient)
 	coder := s.Agent("coder")
 	a := mustHold(t, s, coder, keyed("k", edit("a", "1", "2")...))
 	s.MustResolve(coder, a.ID, true)

@@ -277,8 +277,7 @@ func TestKeyIsUsedWhileItIsHeld(t *testing.T) {
 // The key was used for the same meanwhile, and nobody knows yet how that ended: nor does
 // the hold, which is not used up by it.
 func TestKeyIsUsedAndNotOver(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	s, ws := app(t, map[string]string{"a": "1\n"}, nil)
+	s, ws := app(t, map[string]string{"a": "1\n"}, nil, impatient)
 	coder, req := s.Agent("coder"), keyed("k", edit("a", "1", "2")...)
 	a, err := s.CreateApproval(t.Context(), coder, req)
 	if err != nil {

@@ -295,13 +295,12 @@ func TestScenario126_127_QueuedWaitsForTheLease(t *testing.T) {
 
 // An end that cannot be recorded is an ambiguous one, whatever it was.
 func TestScenario128_TheEndIsNotRecorded(t *testing.T) {
-	t.Parallel() // it waits most of the time
 	for name, tt := range map[string]struct {
 		move bool // a file, so that the patch is rejected
 		want writ.PatchStatus
 	}{"applied": {false, writ.PatchApplied}, "rejected": {true, writ.PatchUnknown}} {
 		t.Run(name, func(t *testing.T) {
-			s, ws := app(t, map[string]string{"a": "1\n"}, confirm)
+			s, ws := app(t, map[string]string{"a": "1\n"}, confirm, impatient)
 			coder := s.Agent("coder")
 			a := mustHold(t, s, coder, change(edit("a", "1", "2")...))
 			s.MustResolve(coder, a.ID, true)
@@ -330,8 +329,7 @@ func TestScenario128_TheEndIsNotRecorded(t *testing.T) {
 
 // The same of a patch that nothing held.
 func TestTheEndOfAPatchIsNotRecorded(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	s, ws := app(t, map[string]string{"a": "1\n"}, nil)
+	s, ws := app(t, map[string]string{"a": "1\n"}, nil, impatient)
 	coder, req := s.Agent("coder"), keyed("k", edit("a", "1", "2")...)
 	mend := failOn(t, s.System, writ.EventPatchFinished)
 	_, _, err := s.Tools.Patch(t.Context(), coder, req)
