@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"database/sql"
+	"flag"
 	"testing"
 	"time"
 
@@ -15,6 +16,11 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.Jail()
+	// Each step of a property writes to a real store: the usual hundred sequences of steps
+	// take minutes. More are had with -rapid.checks.
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -195,6 +195,7 @@ func TestScenario08_DeniedByAPerson(t *testing.T) {
 }
 
 func TestScenario09_NotAnsweredInTime(t *testing.T) {
+	t.Parallel() // it waits most of the time, for the store's clock of jobs
 	for name, jobs := range map[string]bool{"by its job": true, "by a sweep": false} {
 		t.Run(name, func(t *testing.T) {
 			s := testkit.Gateway(t, func(g *testkit.GatewaySetup) { g.Options.ApprovalTTL = 50 * time.Millisecond; g.Jobs = jobs })
