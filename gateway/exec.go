@@ -82,8 +82,7 @@ func (p *liveProcess) ended(s writ.ProcessStatus, failed error) (writ.Process, e
 	if q.State == writ.ProcessExited {
 		return q, p.failed
 	}
-	s.Started, s.Reason = q.Started, cut(s.Reason, maxReason)
-	q.ProcessStatus = s
+	q.ProcessStatus = asRecorded(q, s)
 	if q.Dispatch == "" && failed == nil { // its end came before the answer that it was started
 		q.Dispatch = writ.DispatchConfirmed
 	}

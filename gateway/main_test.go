@@ -16,10 +16,10 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.Jail()
-	// Each step of a property writes to a real store: the usual hundred sequences of steps
-	// take minutes. More are had with -rapid.checks.
-	if err := flag.Set("rapid.checks", "40"); err != nil {
-		panic(err)
+	if raced { // else a hundred; more are had with -rapid.checks
+		if err := flag.Set("rapid.checks", "15"); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

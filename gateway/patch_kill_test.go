@@ -173,6 +173,9 @@ func TestScenario60_124_KilledAtEachStep(t *testing.T) {
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	rounds := 60
+	if raced {
+		rounds = 16
+	}
 	if testing.Short() {
 		rounds = 8
 	}

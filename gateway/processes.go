@@ -92,9 +92,18 @@ func (w *Workspaces) Process(ctx context.Context, who writ.Principal, id writ.Pr
 	if s.State == writ.ProcessExited {
 		w.exited(ctx, s) // who sees the end finds the workspace free
 	}
-	s.Started = p.Started
-	p.ProcessStatus = s
+	p.ProcessStatus = asRecorded(p, s)
 	return p, nil
+}
+
+// asRecorded is what a runner says of p as it is, or would be, recorded.
+func asRecorded(p writ.Process, s writ.ProcessStatus) writ.ProcessStatus {
+	s.Started, s.Reason = p.Started, cut(s.Reason, maxReason)
+	if s.Ended != nil {
+		at := s.Ended.UTC().Truncate(time.Millisecond)
+		s.Ended = &at
+	}
+	return s
 }
 
 // processOf is the recorded process, which who may see and of which something is kept.
