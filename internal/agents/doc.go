@@ -10,6 +10,6 @@
 // in server, runner or machine. They refuse to know how the program does it: what they see
 // is its tools, its commands and /proc. None of their inputs are hostile.
 //
-// WRIT_SOAK sets how long the latter takes, as 30m: half a minute if unset, 90 seconds
+// WRIT_SOAK sets how long the latter takes, as 30m: half a minute if unset, three minutes
 // where WRIT_REQUIRE is set.
 package agents

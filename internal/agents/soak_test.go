@@ -112,7 +112,7 @@ func TestSoak(t *testing.T) {
 func soakTime(t *testing.T) time.Duration {
 	text := os.Getenv("WRIT_SOAK")
 	if text == "" && os.Getenv("WRIT_REQUIRE") != "" {
-		return 90 * time.Second
+		return 3 * time.Minute
 	}
 	if text == "" {
 		return 30 * time.Second
