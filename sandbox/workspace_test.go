@@ -231,11 +231,21 @@ func TestEX23_EX24_ProgramsAreTheOwner(t *testing.T) {
 // The strict setting is about what the host lacks; that programs are the owner of their
 // folder is meant.
 func TestStrictAndWhatAWorkspaceClaims(t *testing.T) {
-	b := newProvider(t, Options{Strict: true})
-	host, err := b.Probe(t.Context())
+	host, err := newProvider(t, Options{}).Probe(t.Context())
 	if err != nil {
-		t.Skip("this host lacks a layer, so strict refuses it: ", err)
+		t.Fatal(err)
 	}
+	if len(host.Missing) > 0 { // as for an ordinary user: strict refuses all boxes
+		w := newWorkspace(t, nil)
+		strict, err := New(Options{Strict: true})
+		if err == nil {
+			defer strict.Close()
+			_, err = strict.Prepare(t.Context(), Template{Limits: writ.DefaultLimits, Workspace: &w})
+		}
+		wantKind(t, err, writ.Unavailable)
+		return
+	}
+	b := newProvider(t, Options{Strict: true})
 	r := runInWorkspace(t, b, newWorkspace(t, nil), shell("true"))
 	wantExit(t, r, 0)
 	want := slices.DeleteFunc(slices.Clone(host.Active), func(l string) bool { return l == LayerSeparateUID })
