@@ -20,5 +20,10 @@
 // reports of a run's output.
 //
 // One request, in files: admit.go (decide and record), approve.go (hold), carry.go
-// (claim, run, record), cancel.go, sweep.go (what time and crashes leave).
+// (claim, run, record), cancel.go, sweep.go (what time and crashes leave). Of the tools of
+// workspaces: patch.go and exec.go (decide, lease, record, carry out), their _hold.go and
+// hold.go, resume.go, input.go, processes.go (what runs, and its end), settle.go.
+//
+// A process holds its root from its intent until its end is known, or its runner says
+// that it knows none. The table of processes has those whose ends are not recorded.
 package gateway
