@@ -316,7 +316,7 @@ func (w *Workspaces) finishIn(ctx context.Context, tx *store.Tx, op *writ.Operat
 		return err
 	}
 	if op.Approval != "" {
-		if err := w.consume(ctx, tx, *op); err != nil {
+		if err := consumeIn(ctx, tx, op.Approval, nil); err != nil {
 			return err
 		}
 	}

@@ -39,13 +39,10 @@ func (t *processTable) add(id writ.ProcessID, p *liveProcess) {
 	t.all[id] = p
 }
 
-// remove answers the process that it removed, nil when there was none.
-func (t *processTable) remove(id writ.ProcessID) *liveProcess {
+func (t *processTable) remove(id writ.ProcessID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.all[id]
 	delete(t.all, id)
-	return p
 }
 
 func (t *processTable) get(id writ.ProcessID) *liveProcess {

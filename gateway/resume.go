@@ -171,16 +171,9 @@ func (w *Workspaces) resumePatch(ctx context.Context, who writ.Principal, a writ
 // satisfies reports whether what a was granted for, and with, is what would happen and
 // is asked for now.
 func satisfies(a writ.Approval, o patchOrder, d writ.Decision, now writ.PatchPlan) bool {
-	policy := a.Policy // which matters where a rule holds
-	if d.Effect == writ.Hold {
-		policy = d.Policy
-		if !approval.Meets(a, *d.Need) {
-			return false
-		}
-	}
-	return approval.CoversPatch(a, approval.PatchOrder{
+	return meets(a, d) && approval.CoversPatch(a, approval.PatchOrder{
 		Request: o.req, Workspace: o.ws, Requester: o.who.Ref(), Identity: identityOf(o.who), Mode: holds(o.ws, d), Plan: now,
-	}, policy) == nil
+	}, policyOf(a, d)) == nil
 }
 
 // voidHeld ends a hold that cannot be carried out, and answers why.
@@ -251,14 +244,9 @@ func resuming(ctx context.Context, tx *store.Tx, a writ.Approval, begun func(*wr
 	return swapApproval(ctx, tx, a, from)
 }
 
-// consume ends the approval of an operation that is over, with it (spec/02 §15
-// invariant 6).
-func (w *Workspaces) consume(ctx context.Context, tx *store.Tx, op writ.Operation) error {
-	return consumeIn(ctx, tx, op.Approval, nil)
-}
-
 // consumeIn ends the approval of what is over: with the error that it is answered with,
-// or, when that is nil, with what it began.
+// or, when that is nil, with what it began. Both are one transaction (spec/02 §15
+// invariant 6).
 func consumeIn(ctx context.Context, tx *store.Tx, id writ.ApprovalID, cause error) error {
 	a, err := tx.Approval(ctx, id)
 	if err != nil || a.State != writ.ApprovalResuming { // settled already

@@ -7,15 +7,55 @@ import (
 	"writ"
 )
 
+// faults are what a test asks for around the calls of something real, by their names.
+type faults struct {
+	mu     sync.Mutex
+	before map[string]func(context.Context) error // guarded by mu
+	calls  map[string]int                         // guarded by mu
+}
+
+// Before has do called at each call of that name ("Patch", "Start", ...) before what is
+// real is. Its error, if there is one, is the answer, and nothing else is called.
+func (f *faults) Before(call string, do func(context.Context) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.before == nil {
+		f.before = map[string]func(context.Context) error{}
+	}
+	f.before[call] = do
+}
+
+// Calls is how often what is real was called by that name since it was opened, or would
+// have been but for a fault.
+func (f *faults) Calls(call string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[call]
+}
+
+// Hangs holds every call of that name up until release is called or its context ends.
+// arrived gets one value for each.
+func (f *faults) Hangs(call string) (arrived <-chan struct{}, release func()) {
+	at, open := make(chan struct{}, 1000), make(chan struct{})
+	f.Before(call, func(ctx context.Context) error {
+		at <- struct{}{}
+		select {
+		case <-open:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return at, sync.OnceFunc(func() { close(open) })
+}
+
 // FaultyFiles are the files of workspaces with the faults that a test asks for around
 // them: a call can be held up, fail before it reaches them, or have another answer than
 // theirs. The files themselves are real.
 type FaultyFiles struct {
-	mu     sync.Mutex
+	faults
 	real   AnyFiles                                                // guarded by mu
-	before map[string]func(context.Context) error                  // guarded by mu; by the call's name
 	answer func(writ.PatchResult, error) (writ.PatchResult, error) // guarded by mu
-	calls  map[string]int                                          // guarded by mu
 }
 
 func (f *FaultyFiles) put(real AnyFiles) {
@@ -31,47 +71,12 @@ func (f *FaultyFiles) Mend() {
 	f.before, f.answer = nil, nil
 }
 
-// Before has do called at each call of that name ("Patch", "Plan", ...) before the files
-// are. Its error, if there is one, is the answer, and the files are not called.
-func (f *FaultyFiles) Before(call string, do func(context.Context) error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.before == nil {
-		f.before = map[string]func(context.Context) error{}
-	}
-	f.before[call] = do
-}
-
 // Answer has do make the answer of Patch out of what the files have answered, after they
 // have done what they were told.
 func (f *FaultyFiles) Answer(do func(writ.PatchResult, error) (writ.PatchResult, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answer = do
-}
-
-// Calls is how often the files were called by that name since they were opened, or would
-// have been but for a fault.
-func (f *FaultyFiles) Calls(call string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[call]
-}
-
-// Hangs holds every call of that name up until release is called or its context ends.
-// arrived gets one value for each.
-func (f *FaultyFiles) Hangs(call string) (arrived <-chan struct{}, release func()) {
-	at, open := make(chan struct{}, 1000), make(chan struct{})
-	f.Before(call, func(ctx context.Context) error {
-		at <- struct{}{}
-		select {
-		case <-open:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	return at, sync.OnceFunc(func() { close(open) })
 }
 
 // enter is the files, unless the fault of that call has an error.

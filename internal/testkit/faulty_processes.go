@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"context"
-	"sync"
 
 	"writ"
 )
@@ -11,11 +10,9 @@ import (
 // FaultyFiles are: a call can be held up, fail before it reaches them, or have another
 // answer than theirs. The processes themselves are real.
 type FaultyProcesses struct {
-	mu     sync.Mutex
-	real   AnyProcesses                           // guarded by mu
-	before map[string]func(context.Context) error // guarded by mu; by the call's name
-	after  map[string]func(error) error           // guarded by mu; by the call's name
-	calls  map[string]int                         // guarded by mu
+	faults
+	real  AnyProcesses                 // guarded by mu
+	after map[string]func(error) error // guarded by mu; by the call's name
 }
 
 func (f *FaultyProcesses) put(real AnyProcesses) {
@@ -38,17 +35,6 @@ func (f *FaultyProcesses) Mend() {
 	f.before, f.after = nil, nil
 }
 
-// Before has do called at each call of that name ("Start", "Input", ...) before the
-// processes are. Its error, if there is one, is the answer, and they are not called.
-func (f *FaultyProcesses) Before(call string, do func(context.Context) error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.before == nil {
-		f.before = map[string]func(context.Context) error{}
-	}
-	f.before[call] = do
-}
-
 // After has do make the error of each call of that name out of that which the processes
 // have answered, after they have done what they were told.
 func (f *FaultyProcesses) After(call string, do func(error) error) {
@@ -58,30 +44,6 @@ func (f *FaultyProcesses) After(call string, do func(error) error) {
 		f.after = map[string]func(error) error{}
 	}
 	f.after[call] = do
-}
-
-// Calls is how often the processes were called by that name since they were opened, or
-// would have been but for a fault.
-func (f *FaultyProcesses) Calls(call string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[call]
-}
-
-// Hangs holds every call of that name up until release is called or its context ends.
-// arrived gets one value for each.
-func (f *FaultyProcesses) Hangs(call string) (arrived <-chan struct{}, release func()) {
-	at, open := make(chan struct{}, 1000), make(chan struct{})
-	f.Before(call, func(ctx context.Context) error {
-		at <- struct{}{}
-		select {
-		case <-open:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	return at, sync.OnceFunc(func() { close(open) })
 }
 
 // order calls the processes with the faults around.
