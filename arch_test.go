@@ -28,15 +28,18 @@ var layers = map[string]string{
 
 	// Each noun knows the vocabulary and not its siblings.
 	"shell":        ".",
-	"policy":       ". shell", // what a command line runs is what is decided about
+	"policy":       ". levenshtein shell", // shell: what a command line runs is what is decided about
 	"approval":     ".",
 	"audit":        ".",
 	"auth":         ".",
 	"blob":         ".",
 	"lang":         ".",
-	"patch":        ".",
+	"levenshtein":  "",  // what somebody may have meant
+	"origin":       "",  // what pages of others could send, for all that browsers reach
+	"response":     ".", // what the adapters have in common of an answer on its way
+	"room":         ".", // what large bodies take of memory together
+	"patch":        ". levenshtein",
 	"config":       ".",
-	"limit":        ".",
 	"store":        ".",
 	"sandbox/jail": "", // runs as pid 1 of a box: what it links is what an escape could use
 	"sandbox":      ". sandbox/jail",
@@ -58,15 +61,20 @@ var layers = map[string]string{
 	"workspace": ". files",
 	// Storage sessions of the code interpreter. Their bytes are behind a port.
 	"session": ". store",
+	"limit":   ". store", // counted in the store, so that several gateways count together
 	// What people want of an agent meanwhile. Who may see a workspace, and how processes
 	// are ended, it is given as ports.
 	"work":   ". audit store",
 	"doctor": ". lang", // of the host; the sandbox it tries is passed in
 
+	// What front ends run for their users: files of sessions in, a task, files out.
+	"interpreter": ". lang session task",
+
 	// Adapters: decode, call once, encode.
-	"rest":   ".",
-	"client": ".",
-	"mcp":    ".",
+	"codeapi": ". interpreter limit origin response room session",
+	"rest":    ". origin response room",
+	"client":  ".",
+	"mcp":     ". origin response",
 
 	"cmd/writ":         "*", // wiring: anything but testkit
 	"internal/testkit": "*", // imported by tests alone
@@ -74,37 +82,45 @@ var layers = map[string]string{
 	"bench": "*", // a program of its own: takes the parts one by one
 
 	// Tests alone, on the program that they build: agents work through it, one kills it,
-	// one has other people's clients talk to it.
+	// two have other people's clients talk to it.
 	"internal/agents":     ".",
 	"internal/crashtest":  ". client",
+	"internal/librechat":  ".",
 	"internal/mcpclients": ". client",
 }
 
 // meets are packages that a package's tests use beside those: the other end of
 // what they test.
 var meets = map[string]string{
-	"approval": "patch shell", // the diffs and the command lines that it shows
-	"rest":     "client",
-	"remote":   "runner sandbox sandbox/jail", // a real runner behind the wire
-	"session":  "blob",                        // the bytes behind the rows
-	"store":    "audit",                       // the log on a real store
+	"approval":    "patch shell", // the diffs and the command lines that it shows
+	"codeapi":     "auth blob",   // who asks, and the bytes behind the sessions
+	"rest":        "client",
+	"interpreter": "blob runner sandbox sandbox/jail", // the bytes of files, and real runs
+	"remote":      "runner sandbox sandbox/jail",      // a real runner behind the wire
+	"session":     "blob",                             // the bytes behind the rows
+	"store":       "audit",                            // the log on a real store
+	// What the program left in its folder, read with the packages that keep it.
+	"internal/librechat": "blob session store",
 }
 
 // owners lists sharp imports and the only packages whose product files may hold
 // them. Tests are free, but for what nobody owns.
 var owners = map[string]string{
 	"unsafe":                "sandbox sandbox/jail",
-	"syscall":               "sandbox sandbox/jail remote auth doctor cmd/writ internal/testkit bench", // remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals; testkit: pipes in workspaces; bench: the floor's terminal
-	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files watch bench",                      // files: openat2 and renameat2, which os.Root does not offer; watch: inotify; bench: the floor's terminal
-	"os/exec":               "sandbox remote doctor bench internal/testkit",                            // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
+	"syscall":               "sandbox sandbox/jail remote auth blob doctor cmd/writ internal/testkit bench", // blob: the lock of a folder that several processes use; remote: the runner's death signal; auth: peer credentials; doctor: room on disk, clock; cmd: signals; testkit: pipes in workspaces; bench: the floor's terminal
+	"golang.org/x/sys/unix": "sandbox sandbox/jail remote auth files watch interpreter bench",               // files: openat2 and renameat2, which os.Root does not offer; watch: inotify; interpreter: the names of signals; bench: the floor's terminal
+	"os/exec":               "sandbox remote doctor bench internal/testkit",                                 // remote: starts the runner; doctor: asks bubblewrap for its version; bench: the floors
 	"database/sql":          "store",
-	"net/http":              "rest client mcp cmd/writ internal/testkit",
-	"testing":               "internal/testkit",
-	"C":                     "", // the product is built without cgo
-	"encoding/gob":          "", // a format with behaviour
-	"log":                   "", // log/slog, passed in
-	"math/rand":             "", // crypto/rand
-	"math/rand/v2":          "",
+	"github.com/prometheus/client_golang/prometheus":            "cmd/writ", // packages tell what happens, and know no metrics
+	"github.com/prometheus/client_golang/prometheus/collectors": "cmd/writ",
+	"github.com/prometheus/client_golang/prometheus/promhttp":   "cmd/writ",
+	"net/http":     "rest codeapi client mcp response cmd/writ internal/testkit bench", // bench: sends what users of the code interpreter send
+	"testing":      "internal/testkit",
+	"C":            "", // the product is built without cgo
+	"encoding/gob": "", // a format with behaviour
+	"log":          "", // log/slog, passed in
+	"math/rand":    "", // crypto/rand
+	"math/rand/v2": "",
 }
 
 func TestLayers(t *testing.T) {

@@ -39,6 +39,10 @@ func (k Kind) String() string {
 	return "internal"
 }
 
+// CodeMisconfigured is the Code of an Internal error whose message a client may see: what
+// the operator configured cannot be used.
+const CodeMisconfigured = "MISCONFIGURED"
+
 // Error is a failure that somebody acts on. Msg is for the client: what was
 // wrong, where, and what to do. Err is for the operator and never leaves.
 type Error struct {
@@ -87,4 +91,13 @@ func Message(err error) string {
 		return e.Msg
 	}
 	return "internal error"
+}
+
+// Reveal is err with what an operator may see beside: the cause of the first *Error in its
+// chain, which its text leaves out where it has a Msg.
+func Reveal(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok && e.Err != nil && e.Msg != "" {
+		return err.Error() + ": " + e.Err.Error()
+	}
+	return err.Error()
 }

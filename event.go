@@ -46,6 +46,12 @@ const (
 	EventIntentCancelled EventType = "intent.cancelled"
 )
 
+// The events of what the code interpreter keeps for its users. They have counts, no names.
+const (
+	EventFilesRemoved   EventType = "files.removed"   // what was over, in one pass
+	EventSessionRemoved EventType = "session.removed" // one storage session with what was in it, by whom
+)
+
 // The events of the server.
 const (
 	EventAuthRefused      EventType = "auth.refused"
@@ -68,6 +74,7 @@ var EventTypes = []EventType{
 	EventProcessStarted, EventProcessInput, EventProcessKilled, EventProcessFinished,
 	EventWorkOpened, EventWorkFinished, EventWorkStopped,
 	EventIntentQueued, EventIntentClaimed, EventIntentCompleted, EventIntentCancelled,
+	EventFilesRemoved, EventSessionRemoved,
 	EventAuthRefused, EventKeyCreated, EventKeyRevoked, EventOperatorAdded, EventOperatorDisabled,
 	EventPolicyLoaded, EventServerStarted, EventServerRecovers,
 }
@@ -98,8 +105,8 @@ type EventData struct {
 	Spec      Digest   `json:"spec,omitempty"`
 	Code      Digest   `json:"code,omitempty"`
 	CodeBytes int64    `json:"code_bytes,omitempty"`
-	Args      int      `json:"args,omitempty"` // how many
-	Inputs    int      `json:"inputs,omitempty"`
+	Args      int      `json:"args,omitempty"`   // how many
+	Inputs    int      `json:"inputs,omitempty"` // with files
 	Limits    Limits   `json:"limits,omitzero"`
 	Clamped   []string `json:"clamped,omitempty"`
 
@@ -120,6 +127,9 @@ type EventData struct {
 	WallMS    int64        `json:"wall_ms,omitempty"`
 	CPUMS     int64        `json:"cpu_ms,omitempty"`
 	PeakBytes int64        `json:"peak_bytes,omitempty"`
+	Kept      int64        `json:"kept,omitempty"` // files of the workspace that are new or changed
+	KeptBytes int64        `json:"kept_bytes,omitempty"`
+	Dropped   int64        `json:"dropped,omitempty"` // files that are not kept
 	Sandbox   *Enforcement `json:"sandbox,omitempty"`
 
 	Workspace WorkspaceID  `json:"workspace,omitempty"`
@@ -143,7 +153,9 @@ type EventData struct {
 	Programs    []string    `json:"programs,omitempty"` // Process.Programs
 	Termination Termination `json:"termination,omitempty"`
 
-	Subject string `json:"subject,omitempty"` // of key and operator events: whose
+	Removed *FileRemoval `json:"removed,omitempty"`
+
+	Subject string `json:"subject,omitempty"` // of key and operator events: whose; of a session's: which
 	Count   int64  `json:"count,omitempty"`
 }
 

@@ -39,6 +39,7 @@ var modules = map[string]string{
 	"github.com/riverqueue/river/riverdriver/riversqlite":      "River on SQLite",
 	"github.com/riverqueue/river/rivertype":                    "the types of River's jobs and hooks",
 	"github.com/rogpeppe/go-internal":                          "tests: scenario files of what a user types",
+	"github.com/prometheus/client_golang":                      "metrics in the form that monitoring reads, with histograms",
 	"go.uber.org/goleak":                                       "tests: no goroutine outlives its owner",
 	"golang.org/x/mod":                                         "Merkle log and signed notes, as Go's checksum database uses them",
 	"golang.org/x/net":                                         "the raw form of BPF programs, and a machine to test them",

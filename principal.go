@@ -45,6 +45,9 @@ type Principal struct {
 	Scopes []Scope       `json:"scopes,omitempty"`
 	// Plan is what a user pays for, which sets limits; empty is the default one.
 	Plan string `json:"plan,omitempty"`
+	// Synthetic is the user of an operator's tests (spec/03 §3.2): nothing of one run is
+	// there in another.
+	Synthetic bool `json:"synthetic,omitempty"`
 }
 
 // Ref is a principal's name without its rights, for records.
@@ -57,8 +60,17 @@ func (p Principal) Has(s Scope) bool { return slices.Contains(p.Scopes, s) }
 // tenant: operators and the owner of the data folder.
 func (p Principal) Administers() bool { return p.Kind == KindOperator || p.Kind == KindLocal }
 
-// Sees reports whether p may see what belongs to the identity owner of tenant t:
-// its own, or its tenant's if it administers. The owner of the data folder sees all.
+// Owner is under which name the things of p are kept: that of the identity for an agent,
+// and "kind:id" for all others, which is no identity's name, whatever a token says.
+func (p Principal) Owner() IdentityID {
+	if p.Kind == KindAgent {
+		return IdentityID(p.ID)
+	}
+	return IdentityID(string(p.Kind) + ":" + p.ID)
+}
+
+// Sees reports whether p may see what belongs to owner (Owner) of tenant t: its own, or
+// its tenant's if it administers. The owner of the data folder sees all.
 func (p Principal) Sees(t Tenant, owner IdentityID) bool {
 	switch p.Kind {
 	case KindLocal:
@@ -66,10 +78,10 @@ func (p Principal) Sees(t Tenant, owner IdentityID) bool {
 	case KindOperator:
 		return p.Tenant == t
 	}
-	return p.Tenant == t && p.ID == string(owner)
+	return p.Tenant == t && p.Owner() == owner
 }
 
-// Narrow is the tenant and the identity, empty meaning all, to which a list for p
+// Narrow is the tenant and the owner, empty meaning all, to which a list for p
 // is bounded that asks for t and id. It is Sees for lists: the owner of the data
 // folder gets what it asks for, an operator its own tenant whichever it asks for,
 // and everybody else its own things. p must have an ID and a tenant, as
@@ -81,7 +93,7 @@ func (p Principal) Narrow(t Tenant, id IdentityID) (Tenant, IdentityID) {
 	case KindOperator:
 		return p.Tenant, id
 	}
-	return p.Tenant, IdentityID(p.ID)
+	return p.Tenant, p.Owner()
 }
 
 // Ref names a principal in a record.

@@ -98,11 +98,50 @@ type Result struct {
 	ExitCode *int   `json:"exit_code,omitempty"` // nil when it died by a signal or did not start
 	Signal   string `json:"signal,omitempty"`    // "SIGKILL"
 	Reason   string `json:"reason,omitempty"`    // why, when the exit code does not say
-	Stdout   Output `json:"stdout"`
-	Stderr   Output `json:"stderr"`
+	// Code is the Code of the error for which the run was not started, where it is one of
+	// those for inputs: CodeInputUnavailable and its neighbours. Else empty.
+	Code   string `json:"code,omitempty"`
+	Stdout Output `json:"stdout"`
+	Stderr Output `json:"stderr"`
 
 	WallMS    int64       `json:"wall_ms"`
 	CPUMS     int64       `json:"cpu_ms"`     // user and system, of all processes where a cgroup counts it
 	PeakBytes int64       `json:"peak_bytes"` // of all processes where a cgroup counts it, else the largest process
 	Sandbox   Enforcement `json:"sandbox"`
+
+	// Compiled is set when the compile step ended the run: then Outcome, outputs and the
+	// rest are that step's, and the program was not started.
+	Compiled bool `json:"compiled,omitempty"`
+	// Files are those of the workspace that RunSpec.Collect keeps, by path: the new, then
+	// the changed, then the same.
+	Files []OutputFile `json:"files,omitempty"`
+	// Dropped are files that are not kept, of DroppedFiles the first MaxDropped.
+	Dropped      []DroppedFile `json:"dropped,omitempty"`
+	DroppedFiles int64         `json:"dropped_files,omitempty"`
+}
+
+// MaxUnitBytes is the most bytes that a UTF-16 code unit takes in UTF-8, and 1/MaxUnitBytes
+// of Limits.OutputBytes the most units that a run of kind interpreter may write to stdout
+// (spec/03 §6.2): one more ends it. What is kept has as many units, or more.
+const MaxUnitBytes = 3
+
+// ReasonStdout is the Reason of a run of kind interpreter that wrote more to stdout. Its
+// Outcome is Killed and its Signal SIGKILL, also if it came to its end by itself before it
+// could be ended: so the answer does not depend on who was faster.
+const ReasonStdout = "limit of stdout reached"
+
+// Codes of errors of a run that was not started for its inputs (spec/03 §6.3).
+const (
+	// CodeInputUnavailable is that of file inputs which are gone, or are not what their
+	// digests say.
+	CodeInputUnavailable = "session_input_unavailable"
+	// CodeInputTooLarge is that of inputs which do not fit in the workspace.
+	CodeInputTooLarge = "session_input_too_large"
+	// CodeInputSource is that of a file input which whoever has it cannot read now.
+	CodeInputSource = "session_input_source_failed"
+)
+
+// IsInputCode reports whether code is one of those.
+func IsInputCode(code string) bool {
+	return code == CodeInputUnavailable || code == CodeInputTooLarge || code == CodeInputSource
 }

@@ -61,6 +61,14 @@ type RunSpec struct {
 	Env      map[string]string `json:"env,omitempty"`
 	Inputs   []Input           `json:"inputs,omitempty"`
 	Limits   Limits            `json:"limits,omitzero"`
+
+	// Kind is RunTask in requests from outside. What follows is for the others.
+	Kind    RunKind     `json:"kind,omitempty"`
+	Files   []FileInput `json:"files,omitempty"`
+	Collect *Collect    `json:"collect,omitempty"` // nil keeps nothing
+	// Compile are the limits of the compile step, for a language that has one; the step
+	// works apart from the run, in a box of its own.
+	Compile *Limits `json:"compile,omitempty"`
 }
 
 // Digest covers every byte of the spec: it is the SHA-256 of its canonical JSON
@@ -91,7 +99,7 @@ func (s RunSpec) Validate() error {
 	if s.Language == "" {
 		fault("language is missing")
 	}
-	if s.Code == "" {
+	if s.Code == "" && s.Kind == RunTask {
 		fault("code is empty")
 	}
 	text("code", s.Code, MaxCodeBytes)
@@ -102,6 +110,7 @@ func (s RunSpec) Validate() error {
 	}
 	errs = append(errs, s.validateArgs(text)...)
 	errs = append(errs, s.validateInputs()...)
+	errs = append(errs, s.validateFiles()...)
 	if err := s.Limits.Validate(); err != nil {
 		errs = append(errs, err)
 	}

@@ -39,12 +39,24 @@ type Session struct {
 	Bytes   int64      `json:"bytes"` // of its objects
 }
 
+// SessionContents are a session and the files in it, in the order in which they came.
+type SessionContents struct {
+	Session
+	Files []Object `json:"files"`
+}
+
+// SessionFilter narrows a list of sessions. Zero fields do not narrow.
+type SessionFilter struct {
+	Tenant Tenant
+	Page   Page
+}
+
 // SessionTotals are what the sessions of a tenant hold together, also those that are
 // over and still there.
 type SessionTotals struct {
 	Sessions int64 `json:"sessions"`
 	Objects  int64 `json:"objects"`
-	Bytes    int64 `json:"bytes"`
+	Bytes    int64 `json:"bytes"` // also those that runs left for the next one
 }
 
 // Object is a file in a storage session. It never changes.

@@ -106,6 +106,9 @@ func (r TaskRequest) Validate() error {
 		if err := r.Spec.Validate(); err != nil {
 			errs = append(errs, err)
 		}
+		if r.Spec.Kind != RunTask { // its files would be named by digest, whosever they are
+			errs = append(errs, fmt.Errorf("kind %q is not for requests", r.Spec.Kind))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -115,7 +118,7 @@ type Task struct {
 	ID        TaskID     `json:"id"`
 	Key       string     `json:"key,omitempty"`
 	Tenant    Tenant     `json:"tenant"`
-	Identity  IdentityID `json:"identity"`
+	Identity  IdentityID `json:"identity"` // who it is for: Principal.Owner
 	Role      string     `json:"role,omitempty"`
 	Requester Ref        `json:"requester"` // who sent it; with Identity, who may not approve it
 	Step      string     `json:"step,omitempty"`

@@ -45,6 +45,7 @@ func Render(task writ.Task, spec writ.RunSpec, a writ.Approval) string {
 		w.body("stdin", spec.Stdin)
 	}
 	w.inputs(spec.Inputs)
+	w.files(spec.Files)
 	w.body("code", spec.Code)
 	return w.b.String()
 }
@@ -115,14 +116,29 @@ func (w *page) overview(t writ.Task, s writ.RunSpec) {
 	w.field("arguments", fmt.Sprint(len(s.Args)))
 	w.field("environment", fmt.Sprintf("%d variable(s)", len(s.Env)))
 	w.field("inputs", fmt.Sprintf("%d file(s)", len(s.Inputs)))
+	w.field("kind", string(s.Kind))
+	if len(s.Files) > 0 {
+		w.field("files", fmt.Sprintf("%d file(s)", len(s.Files)))
+	}
 	for _, f := range s.Limits.Fields() {
 		w.field("limit", fmt.Sprintf("%-15s %d", f.Name, *f.Value))
+	}
+	if s.Compile != nil {
+		for _, f := range s.Compile.Fields() {
+			w.field("compile", fmt.Sprintf("%-15s %d", f.Name, *f.Value))
+		}
+	}
+	if c := s.Collect; c != nil {
+		w.field("kept after", fmt.Sprintf("%d file(s), %d bytes of each and %d of all, of %d kind(s) (0 for all)", c.Files, c.FileBytes, c.TotalBytes, len(c.Names)))
 	}
 	if len(t.Clamped) > 0 {
 		w.field("cut", "asked for more than the most of "+strings.Join(t.Clamped, ", "))
 	}
 	if n, where := unshown(s); n > 0 {
 		w.fold(label("CAUTION"), fmt.Sprintf("%d of %d input(s) are not shown here, and the code can run what is in them; the first is %s", n, len(s.Inputs), where))
+	}
+	if len(s.Files) > 0 {
+		w.fold(label("CAUTION"), fmt.Sprintf("%d file(s) are named here by their digests alone, and the code can run what is in them", len(s.Files)))
 	}
 	if n, where := writtenOut(s); n > 0 {
 		w.fold(label("CAUTION"), fmt.Sprintf("%d character(s) that do not show, or show as others, are written out as ⟦U+....⟧; the first is in %s", n, where))
@@ -143,6 +159,23 @@ func (w *page) inputs(list []writ.Input) {
 		}
 		w.fold("\n--- ", title+": "+sizes(content))
 		w.fold("       ! ", "not shown: "+why)
+	}
+}
+
+// files lists what the run finds beside its inputs, in the order of the spec.
+func (w *page) files(list []writ.FileInput) {
+	for _, f := range list {
+		title := "file " + oneLine(f.Path)
+		if f.ReadOnly {
+			title += " (read-only)"
+		}
+		if f.Exec {
+			title += " (executable)"
+		}
+		if f.Link {
+			title += " (symlink)"
+		}
+		w.fold("\n--- ", fmt.Sprintf("%s: %d bytes, SHA-256 %s", title, f.Size, f.Digest))
 	}
 }
 
@@ -267,6 +300,9 @@ func writtenOut(s writ.RunSpec) (n int, where string) {
 		if why == "" {
 			count("input "+oneLine(in.Path), string(in.Content), true)
 		}
+	}
+	for _, f := range s.Files {
+		count("the path of file "+oneLine(f.Path), f.Path, false)
 	}
 	count("code", s.Code, true)
 	return n, where

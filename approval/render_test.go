@@ -3,7 +3,6 @@ package approval_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -114,19 +113,7 @@ func hostile() (writ.Task, writ.RunSpec, writ.Approval) {
 func TestPOL09_RenderGolden(t *testing.T) {
 	task, spec, a := hostile()
 	got := approval.Render(task, spec, a)
-	const file = "testdata/render.golden"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("what an approver sees has changed (-update rewrites it):\n%s", diff)
-	}
+	golden(t, "render", got)
 }
 
 func TestPOL09_RenderShowsEverythingAndForgesNothing(t *testing.T) {

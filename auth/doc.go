@@ -22,10 +22,16 @@
 // A front end's token (Tokens) is a JWT that lives for minutes, and needs no record
 // here: who holds a configured key says who the user is, for the tenants that the key
 // is bound to. An algorithm belongs to a key and is never the token's choice; a token
-// has one spelling, and no name in it stands twice. Keys come from the configuration,
-// from files, and from an address, of which at most one fetch in ten seconds is made,
-// whatever tokens come. Claims are refused, never repaired. Package jose checks the
-// signature and reads keys; everything else about a token is decided here.
+// has one spelling, and no name in it stands twice. Claims are refused, never repaired.
+// Package jose checks the signature and reads keys; everything else about a token is
+// decided here.
+//
+// Those keys come from the configuration, from files, and from an address. That is
+// fetched at most once in ten seconds, whatever tokens come, and keeps nobody waiting for
+// long whose key it had.
+//
+// A Front says who sends a request of the code interpreter's API: by token, or as its
+// deployment is configured, by the front end's word or as one user for all.
 //
 // Hostile input: keys and tokens, the headers that carry them, and what the address
 // of keys answers.

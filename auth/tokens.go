@@ -98,7 +98,7 @@ func NewTokens(src KeySources, opt TokenOptions, now time.Time) (*Tokens, error)
 		return nil, &writ.Error{Kind: writ.Invalid, Op: "read token keys", Msg: err.Error()}
 	}
 	if src.URL != "" {
-		t.remote = &remoteKeys{url: src.URL, fetch: src.Fetch, refresh: opt.Refresh}
+		t.remote = &remoteKeys{url: src.URL, fetch: src.Fetch, failed: src.Failed, refresh: opt.Refresh}
 	}
 	return t, nil
 }

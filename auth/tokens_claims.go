@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,10 +13,9 @@ import (
 	"writ"
 )
 
-// Bounds of names in claims, in bytes; those of jti are the contract's.
 const (
-	maxName    = 256
-	maxTokenID = 256
+	maxName    = 256 // bytes of a name in a claim
+	maxTokenID = 256 // UTF-16 code units of jti, as the contract's own language counts
 )
 
 // claims is the user that payload speaks of, and whether it names a tenant itself.
@@ -70,8 +70,8 @@ func (o TokenOptions) claims(payload []byte, now time.Time) (u User, named bool,
 		}
 	}
 
-	if len(jti) > maxTokenID {
-		return bad("jti", "at most 256 bytes long")
+	if len(utf16.Encode([]rune(jti))) > maxTokenID {
+		return bad("jti", "at most 256 characters long")
 	}
 	if iss != o.Issuer {
 		return User{}, false, refuse(ReasonWrongIssuer, "want %q", o.Issuer)

@@ -17,23 +17,27 @@ const (
 	// keepFor is for how long the last good set serves while its address fails. Then
 	// nobody comes in by it: a key that was withdrawn must end some time.
 	keepFor = time.Hour
+	// patience is for how long a fetch under way keeps those waiting whose key is in the
+	// last good set: an address that is slow is one that fails.
+	patience = time.Second
 )
 
 // remoteKeys are the keys at an address. A set serves for refresh; then the next
-// token fetches it anew, and so does one whose key it does not have. All who need a
-// fetch wait for the one that is under way; nobody else waits. Between fetches
-// fetchEvery passes, so that a flood of tokens with made-up keys costs nothing, and
-// a real new key is seen with the next.
+// token has it fetched anew, and so does one whose key it does not have. Who needs a
+// fetch waits for the one that is under way, not for long where the last good set has
+// the key; nobody else waits. Between fetches fetchEvery passes, so that a flood of
+// tokens with made-up keys costs nothing, and a real new key is seen with the next.
 type remoteKeys struct {
 	url     string
 	fetch   func(ctx context.Context, url string) ([]byte, error)
+	failed  func(ctx context.Context, err error) // may be nil
 	refresh time.Duration
 
 	mu      sync.Mutex
 	set     keySet        // guarded by mu; the last good one
 	fetched time.Time     // guarded by mu; when set was fetched; zero: never
 	tried   time.Time     // guarded by mu; when the last fetch began; zero: never
-	err     error         // guarded by mu; how the last fetch failed
+	err     error         // guarded by mu; how the last fetch failed; nil: it did not
 	flight  chan struct{} // guarded by mu; closed when the fetch under way is over; nil: none is
 }
 
@@ -49,32 +53,56 @@ func (r *remoteKeys) peek(kid string) (tokenKey, bool) {
 // that there is no set, or that ctx ended.
 func (r *remoteKeys) find(ctx context.Context, kid string, now time.Time) (key tokenKey, known bool, unusable string, err error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if _, has := r.set.keys[kid]; !has || !r.within(now, r.refresh) {
-		switch {
-		case r.flight != nil:
-			over := r.flight
-			r.mu.Unlock()
-			select {
-			case <-over:
-			case <-ctx.Done():
-				return tokenKey{}, false, "", ctx.Err()
-			}
-			r.mu.Lock()
-		case r.tried.IsZero() || now.Sub(r.tried).Abs() >= fetchEvery: // or the clock went back
-			over := make(chan struct{})
-			r.tried, r.flight = now, over
-			r.mu.Unlock()
-			r.renew(ctx, now, over)
-			r.mu.Lock()
+		if err := r.freshen(ctx, now, has && r.serves(now)); err != nil {
+			return tokenKey{}, false, "", err
 		}
 	}
-	defer r.mu.Unlock()
-	if r.fetched.IsZero() || !r.within(now, max(keepFor, r.refresh)) {
+	if !r.serves(now) {
 		return tokenKey{}, false, "", refuse(ReasonKeysUnavailable, "%v", r.err)
 	}
 	key, known = r.set.keys[kid]
 	return key, known, r.set.unusable[kid], nil
 }
+
+// freshen fetches the set if that is due, or waits for the fetch under way; spare tells
+// that the set at hand would do. The error is that ctx ended. r.mu is held, but not
+// meanwhile.
+func (r *remoteKeys) freshen(ctx context.Context, now time.Time, spare bool) error {
+	over := r.flight
+	switch {
+	case over == nil && !r.tried.IsZero() && now.Sub(r.tried).Abs() < fetchEvery: // unless the clock went back
+		return nil
+	case over == nil:
+		over = make(chan struct{})
+		r.tried, r.flight = now, over
+		r.mu.Unlock()
+		defer r.mu.Lock()
+		r.renew(ctx, now, over)
+		return nil
+	case spare && r.err != nil: // it failed the last time
+		return nil
+	}
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	var enough <-chan time.Time // never
+	if spare {
+		t := time.NewTimer(patience)
+		defer t.Stop()
+		enough = t.C
+	}
+	select {
+	case <-over:
+	case <-enough:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// serves reports whether the set may let anybody in. r.mu is held.
+func (r *remoteKeys) serves(now time.Time) bool { return r.within(now, max(keepFor, r.refresh)) }
 
 // within reports whether the set was fetched no longer than d ago. Who waited for a
 // fetch may have begun before it. r.mu is held.
@@ -88,12 +116,15 @@ func (r *remoteKeys) renew(ctx context.Context, now time.Time, over chan struct{
 	err := errors.New("fetch keys: it did not return")
 	defer func() {
 		r.mu.Lock()
-		defer r.mu.Unlock()
 		if r.err = err; err == nil {
 			r.set, r.fetched = set, now
 		}
 		r.flight = nil
+		r.mu.Unlock()
 		close(over)
+		if err != nil && r.failed != nil {
+			r.failed(ctx, err)
+		}
 	}()
 	set, err = r.get(ctx)
 }

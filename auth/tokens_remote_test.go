@@ -133,6 +133,22 @@ func TestAddressThatFails(t *testing.T) {
 	wantReason(t, c, later(30*time.Second), at, auth.ReasonUnknownKid)
 }
 
+// Of two keys of one id the later counts, as in every source; bound, neither is known to
+// be the right one, and the set is none.
+func TestTwoKeysOfOneIDAtAnAddress(t *testing.T) {
+	first, later := ed25519Signer(t, "k1"), ed25519Signer(t, "k1")
+	set, fetches := jwks(t, first.jwk, later.jwk), 0
+	src := auth.KeySources{URL: keysAt, Fetch: serve(&fetches, func() string { return set })}
+	c := tokens(t, src)
+	wantReason(t, c, first.token(t, nil), at, auth.ReasonBadSignature)
+	wantReason(t, c, later.token(t, nil), at, "")
+	for _, bound := range []map[string]any{with(first.jwk, "tenants", []string{"acme"}), with(with(first.jwk, "use", "enc"), "tenants", []string{"acme"})} {
+		set = jwks(t, bound, later.jwk)
+		wantReason(t, tokens(t, src), later.token(t, nil), at, auth.ReasonKeysUnavailable)
+		wantReason(t, c, later.token(t, nil), at.Add(30*time.Second), "") // by the last good set
+	}
+}
+
 func TestClockThatGoesBackLocksNobodyOut(t *testing.T) {
 	k1, k2 := ed25519Signer(t, "k1"), ed25519Signer(t, "k2")
 	set, fetches := jwks(t, k1.jwk), 0
@@ -196,6 +212,53 @@ func TestOneFetchForAll(t *testing.T) {
 		}
 		if n := fetches.Load(); n != 2 {
 			t.Errorf("%d fetches, want 2", n)
+		}
+	})
+}
+
+// TestJW04_ASlowAddressKeepsNobodyLong has an address that does not answer any more. Who
+// has the fetch made waits until it is given up; others whose key was there the last time
+// wait a moment, and not at all while it is known to fail; it is told each time.
+func TestJW04_ASlowAddressKeepsNobodyLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k1, k2 := ed25519Signer(t, "k1"), ed25519Signer(t, "k2")
+		hangs := false
+		var told []string
+		c := tokens(t, auth.KeySources{URL: keysAt, Fetch: func(ctx context.Context, _ string) ([]byte, error) {
+			if !hangs {
+				return []byte(jwks(t, k1.jwk)), nil
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, Failed: func(_ context.Context, err error) { told = append(told, err.Error()) }})
+		life := map[string]any{"exp": at.Unix() + 290}
+		one, two := k1.token(t, life), k2.token(t, life)
+		wantReason(t, c, one, at, "")
+		hangs = true
+		var wg sync.WaitGroup
+		waited := func(token string, now time.Time, want auth.Reason, long time.Duration) {
+			wg.Go(func() {
+				began := time.Now()
+				_, err := c.Verify(t.Context(), token, now)
+				if took := time.Since(began); auth.ReasonOf(err) != want || took != long {
+					t.Errorf("after %v: %v, want %q after %v", took, err, want, long)
+				}
+			})
+			synctest.Wait()
+		}
+		now := at.Add(31 * time.Second)
+		waited(one, now, "", 5*time.Second)
+		waited(one, now, "", time.Second)
+		waited(two, now, auth.ReasonUnknownKid, 5*time.Second)
+		wg.Wait()
+		waited(one, now.Add(9*time.Second), "", 0) // no fetch is due
+		now = now.Add(10 * time.Second)
+		waited(one, now, "", 5*time.Second)
+		waited(one, now, "", 0)
+		waited(two, now, auth.ReasonUnknownKid, 5*time.Second)
+		wg.Wait()
+		if len(told) != 2 || !strings.Contains(told[0], "deadline exceeded") {
+			t.Errorf("told %q", told)
 		}
 	})
 }

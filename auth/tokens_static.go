@@ -45,6 +45,10 @@ type KeySources struct {
 	// time, with a deadline. It reads no more than MaxKeySet and one byte, and follows
 	// a redirect only where CheckKeyRedirect lets it.
 	Fetch func(ctx context.Context, url string) ([]byte, error)
+	// Failed, if it is not nil, is told why URL had no set of keys, at most every ten
+	// seconds, by the goroutine that fetched. The last set that it had serves on for an
+	// hour; then nobody comes in by it.
+	Failed func(ctx context.Context, err error)
 }
 
 // validate reports what can be seen without reading anything.

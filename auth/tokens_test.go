@@ -297,7 +297,7 @@ func TestClaimsAreRefusedNotRepaired(t *testing.T) {
 			})
 		}
 	}
-	wantReason(t, c, s.token(t, map[string]any{"jti": strings.Repeat("x", 256), "sub": strings.Repeat("x", 256)}), at, "")
+	wantReason(t, c, s.token(t, map[string]any{"jti": strings.Repeat("é", 256), "sub": strings.Repeat("x", 256)}), at, "")
 	for _, iss := range []string{"librechat ", "LibreChat", "evil"} {
 		wantReason(t, c, s.token(t, map[string]any{"iss": iss}), at, auth.ReasonWrongIssuer)
 	}

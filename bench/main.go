@@ -23,6 +23,7 @@ func main() {
 	writ := flag.String("writ", "", "`path` of the writ program to measure")
 	clients := flag.String("clients", "", "`folder` of the commands that scripts/mcpclients.sh installs; without it the tools for files are not measured")
 	only := flag.Bool("tools", false, "measure the tools and the commands of workspaces alone")
+	code := flag.Bool("interpreter", false, "measure the code interpreter alone")
 	n := flag.Int("n", 60, "how often each is measured")
 	flag.Parse()
 	if *writ == "" || *n < 1 || flag.NArg() > 0 {
@@ -31,13 +32,16 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	var err error
-	if !*only {
+	if !*only && !*code {
 		err = bench(ctx, os.Stdout, *writ, *n)
 	}
-	if err == nil {
+	if err == nil && !*only {
+		err = benchInterpreter(ctx, os.Stdout, *writ, *n)
+	}
+	if err == nil && !*code {
 		err = benchCommands(ctx, os.Stdout, *writ, *n)
 	}
-	if err == nil && *clients != "" {
+	if err == nil && !*code && *clients != "" {
 		err = benchTools(ctx, os.Stdout, *writ, *clients, *n)
 	}
 	stop()
@@ -74,6 +78,24 @@ func bench(ctx context.Context, w io.Writer, exe string, n int) error {
 	}
 	decision := parts[1].at(0.5)
 	aim(w, parts[1].name+" takes less than 50 µs", decision < 50*time.Microsecond, decision)
+	return nil
+}
+
+// benchInterpreter measures the code interpreter with exe, and prints the tables.
+func benchInterpreter(ctx context.Context, w io.Writer, exe string, n int) error {
+	dir, err := os.MkdirTemp("", "writ-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Fprintf(w, "\ncode interpreter, load %s\n\n", load())
+	tables, err := interpreting(ctx, exe, dir, n)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		t.print(w)
+	}
 	return nil
 }
 

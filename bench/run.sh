@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [ARGS] builds writ and the bench, and prints its tables. ARGS go to the
-# bench, as in: bench/run.sh -n 200, or bench/run.sh -tools
+# bench, as in: bench/run.sh -n 200, bench/run.sh -tools, or bench/run.sh -interpreter
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -102,7 +102,7 @@ func bareArgs(argv []string) []string {
 
 // executor is a runner, here or behind the wire.
 type executor interface {
-	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error)
+	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error)
 }
 
 func runOn(ctx context.Context, r executor, spec writ.RunSpec) error {

@@ -2,7 +2,6 @@ package blob
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -28,17 +28,23 @@ const (
 type Folder struct {
 	root *os.Root // set once
 
-	// mu is held while a blob gets its name, and while a sweep looks at one for the last
-	// time and removes it: what was put meanwhile is not what the sweep found.
-	mu sync.Mutex
+	// mu, and the lock of the file, are held while a blob gets its name, and while a sweep
+	// looks at one for the last time and removes it: what was put meanwhile is not what the
+	// sweep found.
+	mu   sync.Mutex
+	lock *os.File // set once; locked by who has mu
 
 	step func(string) // of tests, which die there; called with the name of what was just done
 }
 
 // OpenFolder opens the folder dir, which it makes when it is not there, but not the
-// folders around it. The caller must call Close.
+// folders around it. One that holds other things, and no blobs, is left as it is, with an
+// error. The caller must call Close.
 func OpenFolder(dir string) (*Folder, error) {
 	fail := func(err error) (*Folder, error) { return nil, fmt.Errorf("open the folder of blobs: %w", err) }
+	if err := others(dir); err != nil {
+		return fail(err)
+	}
 	if err := private(dir, os.Mkdir, os.Lstat, os.Chmod); err != nil {
 		return fail(err)
 	}
@@ -46,14 +52,55 @@ func OpenFolder(dir string) (*Folder, error) {
 	if err != nil {
 		return fail(err)
 	}
+	f := &Folder{root: root, step: func(string) {}}
 	err = errors.Join(private(blobs, root.Mkdir, root.Lstat, root.Chmod), private(drafts, root.Mkdir, root.Lstat, root.Chmod))
+	if err == nil {
+		f.lock, err = root.OpenFile(lockName, os.O_CREATE|os.O_RDWR, 0o600)
+	}
 	if err == nil {
 		err = syncFolder(root, ".")
 	}
-	if err != nil {
-		return fail(errors.Join(err, root.Close()))
+	if err == nil { // that folder's own name
+		err = syncAround(dir)
 	}
-	return &Folder{root: root, step: func(string) {}}, nil
+	if err != nil {
+		return fail(errors.Join(err, f.Close()))
+	}
+	return f, nil
+}
+
+// others says what is in dir that makes it a folder of somebody else's.
+func others(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	other := ""
+	for _, e := range entries {
+		switch e.Name() {
+		case blobs:
+			return nil
+		case drafts, ownerName, lockName, "lost+found":
+		default:
+			other = e.Name()
+		}
+	}
+	if other != "" {
+		return fmt.Errorf("%s is none: it holds %s; name a folder that is empty or not there", dir, other)
+	}
+	return nil
+}
+
+// syncAround has the name of dir on the disk.
+func syncAround(dir string) error {
+	around, err := os.Open(filepath.Dir(filepath.Clean(dir)))
+	if err != nil {
+		return err
+	}
+	return errors.Join(around.Sync(), around.Close())
 }
 
 // private makes a folder that is its owner's alone, or makes the one there so. A link to
@@ -73,87 +120,79 @@ func private(name string, mkdir func(string, fs.FileMode) error, lstat func(stri
 }
 
 // Close lets go of the folder. Readers that are open may still be read.
-func (f *Folder) Close() error { return f.root.Close() }
+func (f *Folder) Close() error {
+	err := f.root.Close()
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
+}
 
 // Put keeps the bytes of r, at most limit of them, and answers their digest and how many
 // they are once both the bytes and their name are on the disk. More bytes are Invalid
-// with writ.CodeFileTooLarge, found on the byte after the limit. An error of r comes back wrapped.
-// After an error nothing new has a name, unless the last sync failed: then the blob may
-// be there, named by nobody.
+// with writ.CodeFileTooLarge, found on the byte after the limit. A disk that is full, or
+// takes no bytes, is Unavailable. An error of r comes back wrapped. After an error nothing
+// new has a name, unless the last sync failed: then the blob may be there, named by nobody.
 //
 // ctx is looked at between reads; who calls ends a read that blocks. A draft to which
 // nothing was written since the time of a sweep is removed by it, and Put fails.
 func (f *Folder) Put(ctx context.Context, r io.Reader, limit int64) (writ.Digest, int64, error) {
-	if limit < 0 {
-		return "", 0, errors.New("put blob: the limit is below zero")
+	d, err := f.Draft(ctx, r, limit)
+	if err == nil {
+		err = f.Publish(ctx, d)
 	}
-	name := path.Join(drafts, rand.Text())
-	draft, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", 0, fmt.Errorf("put blob: %w", err)
 	}
-	f.step("draft")
-	digest, n, err := f.fill(ctx, draft, r, limit)
-	if err = errors.Join(err, draft.Close()); err == nil {
-		err = f.publish(name, digest)
+	return d.Digest, d.Size, nil
+}
+
+// Renew keeps a blob as if it had been put now, for sweeps, and answers how many bytes it
+// has. NotFound means that there is no such blob.
+func (f *Folder) Renew(ctx context.Context, digest writ.Digest) (size int64, err error) {
+	const op = "renew blob"
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("%s: %w", op, err)
 	}
+	if !digest.Valid() {
+		return 0, missing(op)
+	}
+	name := path.Join(blobs, string(digest))
+	err = f.alone(func() error {
+		is, err := f.regular(op, name)
+		if err != nil {
+			return err
+		}
+		size = is.Size()
+		// Not synced: after a crash whoever would have recorded the digest is gone as well.
+		now := time.Now()
+		if err := f.root.Chtimes(name, now, now); err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+		return nil
+	})
 	if err != nil {
-		if gone := f.root.Remove(name); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-		return "", 0, fmt.Errorf("put blob: %w", err)
+		return 0, err
 	}
-	return digest, n, nil
+	return size, nil
 }
 
-// fill copies r into draft and has it on the disk.
-func (f *Folder) fill(ctx context.Context, draft *os.File, r io.Reader, limit int64) (writ.Digest, int64, error) {
-	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(draft, sum), &untilDone{ctx, io.LimitReader(r, limit)})
-	if err != nil {
-		return "", 0, err
-	}
-	if n == limit { // is that all?
-		more, err := io.CopyN(io.Discard, &untilDone{ctx, r}, 1)
-		if err != nil && err != io.EOF {
-			return "", 0, err
-		}
-		if more > 0 {
-			return "", 0, &writ.Error{Kind: writ.Invalid, Code: writ.CodeFileTooLarge, Msg: fmt.Sprintf("the file has more than %d bytes: send a smaller one", limit)}
-		}
-	}
-	f.step("written")
-	if err := draft.Sync(); err != nil {
-		return "", 0, err
-	}
-	f.step("synced")
-	return writ.Digest(hex.EncodeToString(sum.Sum(nil))), n, nil
+func missing(op string) error {
+	return &writ.Error{Kind: writ.NotFound, Op: op, Msg: "there is no such file"}
 }
 
-// publish gives a draft its name.
-func (f *Folder) publish(draft string, digest writ.Digest) error {
-	if err := f.rename(draft, digest); err != nil {
-		return err
+// regular describes the file at name, which must not be anything else.
+func (f *Folder) regular(op, name string) (fs.FileInfo, error) {
+	is, err := f.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, missing(op)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", op, err)
+	case !is.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: %s is not a regular file", op, path.Base(name))
 	}
-	f.step("named")
-	// Not under the lock: others need not wait for the disk.
-	if err := syncFolder(f.root, blobs); err != nil {
-		return err
-	}
-	f.step("done")
-	return nil
-}
-
-func (f *Folder) rename(draft string, digest writ.Digest) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	// The age that a sweep looks at begins here, however long the last byte took.
-	now := time.Now()
-	if err := f.root.Chtimes(draft, now, now); err != nil {
-		return err
-	}
-	// Over what is there: the same bytes, but perhaps old enough to be swept.
-	return f.root.Rename(draft, path.Join(blobs, string(digest)))
+	return is, nil
 }
 
 // Open answers n bytes of a blob from an offset on, or all that follow it when n is
@@ -182,23 +221,16 @@ func (f *Folder) Open(ctx context.Context, digest writ.Digest, from, n int64) (i
 }
 
 func (f *Folder) open(digest writ.Digest) (*os.File, int64, error) {
-	missing := &writ.Error{Kind: writ.NotFound, Op: "open blob", Msg: "there is no such file"}
 	if !digest.Valid() {
-		return nil, 0, missing
+		return nil, 0, missing("open blob")
 	}
 	name := path.Join(blobs, string(digest))
-	was, err := f.root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, 0, missing
-	case err != nil:
-		return nil, 0, fmt.Errorf("open blob: %w", err)
-	case !was.Mode().IsRegular():
-		return nil, 0, fmt.Errorf("open blob: %s is not a regular file", digest)
+	if _, err := f.regular("open blob", name); err != nil {
+		return nil, 0, err
 	}
 	file, err := f.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, missing
+		return nil, 0, missing("open blob")
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("open blob: %w", err)

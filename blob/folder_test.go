@@ -219,6 +219,22 @@ func TestFolderIsPrivateAndHasNoLinks(t *testing.T) {
 		t.Errorf("blob is %v, %v", info, err)
 	}
 
+	// A folder of somebody else's, named by mistake, stays as it is.
+	theirs := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(theirs, "theirs"), nil, 0o644), os.Chmod(theirs, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := OpenFolder(theirs); err == nil {
+		f.Close()
+		t.Error("a folder of others was opened")
+	}
+	if info, err := os.Stat(theirs); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("it is %v, %v", info, err)
+	}
+	if entries, err := os.ReadDir(theirs); len(entries) != 1 || err != nil {
+		t.Errorf("it holds %v, %v", entries, err)
+	}
+
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
@@ -335,5 +351,46 @@ func TestPutAgeBeginsWithItsName(t *testing.T) {
 	}
 	if _, err := read(f, d, 0, -1); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRenewedIsAsPutNow: a sweep leaves what was renewed since its time, and takes the rest.
+func TestRenewedIsAsPutNow(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	f := open(t, dir)
+	kept, gone := put(t, f, "kept"), put(t, f, "gone")
+	for _, d := range []writ.Digest{kept, gone} {
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(filepath.Join(dir, blobs, string(d)), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := f.Renew(ctx, kept); n != 4 || err != nil {
+		t.Errorf("renewed %d bytes, %v", n, err)
+	}
+	none := func(context.Context, []writ.Digest) ([]writ.Digest, error) { return nil, nil }
+	if n, bytes, err := f.Sweep(ctx, time.Now().Add(-time.Minute), none, false); n != 1 || bytes != 4 || err != nil {
+		t.Errorf("swept %d of %d bytes, %v", n, bytes, err)
+	}
+	if got, err := read(f, kept, 0, -1); got != "kept" || err != nil {
+		t.Errorf("what was renewed: %q, %v", got, err)
+	}
+	for _, d := range []writ.Digest{gone, "", "../" + kept, writ.Digest(strings.ToUpper(string(kept)))} {
+		if _, err := f.Renew(ctx, d); writ.KindOf(err) != writ.NotFound {
+			t.Errorf("renew %q: %v", d, err)
+		}
+	}
+	// A link is no blob, and what it leads to stays as it was.
+	link := writ.DigestOf([]byte("link"))
+	if err := os.Symlink(string(kept), filepath.Join(dir, blobs, string(link))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Renew(ctx, link); err == nil || writ.KindOf(err) == writ.NotFound {
+		t.Errorf("renew a link: %v", err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := f.Renew(ended, kept); !errors.Is(err, context.Canceled) {
+		t.Errorf("renew for nobody: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
 
 	"writ"
@@ -38,6 +39,33 @@ func (f *Folder) Sweep(ctx context.Context, before time.Time, inUse func(context
 	}))
 	if err != nil {
 		return n, bytes, fmt.Errorf("sweep blobs: %w", err)
+	}
+	return n, bytes, nil
+}
+
+// SweepOf is Sweep for blobs of these digests alone, and for no drafts. It answers how many
+// it removed; one that is not there, or is not that old, is not counted.
+func (f *Folder) SweepOf(ctx context.Context, of []writ.Digest, before time.Time, inUse func(context.Context, []writ.Digest) ([]writ.Digest, error)) (n int, bytes int64, err error) {
+	for page := range slices.Chunk(of, sweepPage) {
+		var old []fs.FileInfo
+		for _, d := range page {
+			if !d.Valid() {
+				continue
+			}
+			info, err := f.regular("sweep blob", path.Join(blobs, string(d)))
+			if writ.KindOf(err) == writ.NotFound {
+				continue
+			}
+			if err != nil {
+				return n, bytes, err
+			}
+			if info.ModTime().Before(before) {
+				old = append(old, info)
+			}
+		}
+		if err := f.sweepBlobs(ctx, old, before, inUse, false, &n, &bytes); err != nil {
+			return n, bytes, fmt.Errorf("sweep blobs: %w", err)
+		}
 	}
 	return n, bytes, nil
 }
@@ -82,19 +110,22 @@ func (f *Folder) sweepBlobs(ctx context.Context, old []fs.FileInfo, before time.
 
 // remove removes the file at name if it is still older than before, and reports whether
 // it did.
-func (f *Folder) remove(name string, before time.Time) (bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	info, err := f.root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !info.ModTime().Before(before):
-		return false, nil
-	}
-	return true, f.root.Remove(name)
+func (f *Folder) remove(name string, before time.Time) (removed bool, err error) {
+	err = f.alone(func() error {
+		info, err := f.root.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !info.ModTime().Before(before):
+			return nil
+		}
+		err = f.root.Remove(name)
+		removed = err == nil
+		return err
+	})
+	return removed, err
 }
 
 // each gives fn the regular files of a folder that are older than before, a page at a

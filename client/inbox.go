@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"writ"
 )
@@ -23,12 +22,7 @@ func (c *Client) Works(ctx context.Context, f writ.WorkFilter) ([]writ.Work, str
 	for _, s := range f.States {
 		q.Add("state", string(s))
 	}
-	if f.Page.Limit != 0 {
-		q.Set("limit", strconv.Itoa(f.Page.Limit))
-	}
-	if f.Page.Cursor != "" {
-		q.Set("cursor", f.Page.Cursor)
-	}
+	setPage(q, f.Page)
 	resp, err := c.do(ctx, http.MethodGet, "/inbox/works", q, nil)
 	if err != nil {
 		return nil, "", err

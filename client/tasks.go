@@ -96,11 +96,16 @@ func listQuery[T ~string](states []T, identity writ.IdentityID, p writ.Page) url
 	if identity != "" {
 		q.Set("identity", string(identity))
 	}
+	setPage(q, p)
+	return q
+}
+
+// setPage asks for one page of a list.
+func setPage(q url.Values, p writ.Page) {
 	if p.Limit != 0 {
 		q.Set("limit", strconv.Itoa(p.Limit))
 	}
 	if p.Cursor != "" {
 		q.Set("cursor", p.Cursor)
 	}
-	return q
 }

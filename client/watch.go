@@ -140,7 +140,7 @@ func readLine(r *bufio.Reader, max int) ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case len(line) > max:
-			return nil, fmt.Errorf("an event is larger than %d bytes", maxEvent)
+			return nil, fmt.Errorf("an event is larger than %d bytes", max)
 		case err == nil:
 			return bytes.TrimRight(line, "\r\n"), nil
 		case !errors.Is(err, bufio.ErrBufferFull):

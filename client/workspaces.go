@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"writ"
 )
@@ -27,12 +26,7 @@ func (c *Client) Operations(ctx context.Context, f writ.OperationFilter) ([]writ
 	if f.By != (writ.Ref{}) {
 		q.Set("by", f.By.String())
 	}
-	if f.Page.Limit != 0 {
-		q.Set("limit", strconv.Itoa(f.Page.Limit))
-	}
-	if f.Page.Cursor != "" {
-		q.Set("cursor", f.Page.Cursor)
-	}
+	setPage(q, f.Page)
 	r, err := get[struct {
 		Operations []writ.Operation `json:"operations"`
 		Next       string           `json:"next"`

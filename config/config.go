@@ -42,6 +42,7 @@ type Config struct {
 	Approvals    Approvals     `json:"approvals"`
 	Limits       Limits        `json:"limits"`
 	Processes    Processes     `json:"processes"`
+	Interpreter  Interpreter   `json:"interpreter"`
 	Runner       Runner        `json:"runner"`
 	Log          Log           `json:"log"`
 }
@@ -97,13 +98,14 @@ type Log struct {
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
-		Listen:    "127.0.0.1:8740",
-		Policy:    "policy",
-		Approvals: Approvals{TTL: time.Hour, Pending: 50},
-		Limits:    Limits{Default: writ.DefaultLimits, Max: writ.MaxLimits},
-		Processes: Processes{Live: 8, Limits: writ.DefaultProcessLimits},
-		Runner:    Runner{Queue: 64, QueueWait: 30 * time.Second, Warm: 2, UIDBase: 861_000},
-		Log:       Log{Level: "info", Format: "auto"},
+		Listen:      "127.0.0.1:8740",
+		Policy:      "policy",
+		Approvals:   Approvals{TTL: time.Hour, Pending: 50},
+		Limits:      Limits{Default: writ.DefaultLimits, Max: writ.MaxLimits},
+		Processes:   Processes{Live: 8, Limits: writ.DefaultProcessLimits},
+		Interpreter: defaultInterpreter(),
+		Runner:      Runner{Queue: 64, QueueWait: 30 * time.Second, Warm: 2, UIDBase: 861_000},
+		Log:         Log{Level: "info", Format: "auto"},
 	}
 }
 
@@ -114,47 +116,70 @@ var example string
 // what it means. It parses to Default. The caller owns the bytes.
 func Example() []byte { return []byte(example) }
 
-// Load reads and checks the file at path. Its errors are *writ.Error: NotFound
-// when there is no such file, Invalid for everything that is wrong with it, all
-// at once, and Unavailable when it cannot be read.
-func Load(path string) (Config, error) {
+// Load reads the file at path, puts over it what stands above it, and checks the whole.
+// Its errors are *writ.Error: NotFound when there is no such file, Invalid for everything
+// that is wrong, all at once, and Unavailable when it cannot be read.
+func Load(path string, over *Overlay) (Config, error) {
 	data, mode, err := read(path)
 	if err != nil {
 		return Config{}, err
 	}
-	cfg, err := Parse(path, data)
+	var file Config
+	cfg, err := parse(path, data, func(c *Config) {
+		file = *c
+		over.Apply(c)
+	}, over.split)
 	if err != nil {
 		return Config{}, err
 	}
-	if mode.Perm()&0o044 != 0 && hasPassword(cfg.Database.Reveal()) {
-		return Config{}, invalid("%s holds the password of the database and others may read it (mode %04o): chmod 600 %s", path, mode.Perm(), path)
+	if what := file.secret(); mode.Perm()&0o044 != 0 && what != "" {
+		return Config{}, invalid("%s holds %s and others may read it (mode %04o): chmod 600 %s", path, what, mode.Perm(), path)
 	}
 	return cfg, nil
 }
 
-// Parse checks data as if it had been read from a file called name.
+// Parse checks data as if it had been read from a file called name, with nothing above it.
 func Parse(name string, data []byte) (Config, error) {
+	return parse(name, data, func(*Config) {}, func(all []fault) (own, file []fault) { return nil, all })
+}
+
+// parse is Parse with apply, which puts over the file what stands above it, and split,
+// which tells what that brought of the faults.
+func parse(name string, data []byte, apply func(*Config), split func([]fault) (own, file []fault)) (Config, error) {
 	src := source{name: name, lines: strings.Split(string(data), "\n"), at: map[string]position{}}
 	cfg := Default()
 	faults := src.decode(data, &cfg)
 	src.settle(&cfg)
-	for _, f := range cfg.faults() {
+	apply(&cfg)
+	own, file := split(cfg.faults())
+	for _, f := range file {
 		// What could not be read has no meaning to complain about.
 		if !slices.ContainsFunc(src.found, f.within) {
 			faults = append(faults, f)
 		}
 	}
+	var texts []string
 	if len(faults) > 0 {
-		return Config{}, &writ.Error{Kind: writ.Invalid, Op: "read configuration", Msg: src.render(faults)}
+		texts = append(texts, src.render(faults))
+	}
+	for _, f := range own {
+		texts = append(texts, f.path+": "+f.msg)
+	}
+	if len(texts) > 0 {
+		return Config{}, &writ.Error{Kind: writ.Invalid, Op: "read configuration", Msg: strings.Join(texts, "\n")}
 	}
 	return cfg, nil
 }
 
-// Validate reports every fault at once, as Load does but without lines: for use
-// after flags were applied. Its error is a *writ.Error of kind Invalid.
+// Validate reports every fault at once, as Load does but without lines. Its error is a *writ.Error of kind Invalid.
 func (c Config) Validate() error {
+	return joined(c.faults())
+}
+
+// joined is the error of faults without lines, nil when there are none.
+func joined(faults []fault) error {
 	var errs []error
-	for _, f := range c.faults() {
+	for _, f := range faults {
 		errs = append(errs, fmt.Errorf("%s: %s", f.path, f.msg))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -183,6 +208,27 @@ func (c Config) DatabaseURL(data string) writ.Secret {
 		return writ.Secret("sqlite:" + filepath.Join(data, file))
 	}
 	return c.Database
+}
+
+// BlobsDir is the folder with the bytes of files.
+func (c Config) BlobsDir(data string) string {
+	if c.Interpreter.Blobs != "" {
+		return c.Interpreter.Blobs
+	}
+	return filepath.Join(data, "blobs")
+}
+
+// secret is what c holds that only its owner may read, in words; empty for nothing.
+func (c Config) secret() string {
+	switch {
+	case hasPassword(c.Database.Reveal()):
+		return "the password of the database"
+	case c.Interpreter.JWT.Keys.Secret != "":
+		return "the secret that tokens are signed with"
+	case c.Interpreter.Synthetic.Token != "":
+		return "the token of synthetic tests"
+	}
+	return ""
 }
 
 func read(path string) ([]byte, fs.FileMode, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func TestExampleIsTheDefault(t *testing.T) {
 	want.Identities, want.Hosts = []writ.Identity{}, []string{}
 	want.MCP.Origins = []string{}
 	want.Workspaces, want.Environments = []Workspace{}, []Environment{}
+	want.Interpreter.Plans = []Plan{}
 	if d := cmp.Diff(want, got, cmp.Comparer(sameSecret)); d != "" {
 		t.Errorf("the example says another thing than Default (-default +example):\n%s", d)
 	}
@@ -46,7 +48,7 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	want = append(want, "listen", "hosts", "mcp.issuer", "mcp.resource", "mcp.origins", "database", "policy", "identities", "workspaces", "environments", "approvals.ttl", "approvals.pending",
 		"runner.slots", "runner.queue", "runner.queue_wait", "runner.warm", "runner.strict", "runner.bwrap", "runner.uid_base",
 		"log.level", "log.format")
-	for _, key := range want {
+	for _, key := range append(want, leaves("interpreter", reflect.TypeFor[Interpreter]())...) {
 		if _, ok := src.at[key]; !ok {
 			t.Errorf("example.yaml lacks %s", key)
 		}
@@ -54,6 +56,17 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	if d := Default(); d.Validate() != nil {
 		t.Errorf("Default is not valid: %v", d.Validate())
 	}
+}
+
+// leaves are the keys beneath path that are no sections.
+func leaves(path string, t reflect.Type) (out []string) {
+	if t.Kind() != reflect.Struct {
+		return []string{path}
+	}
+	for i, name := range keys(t) {
+		out = append(out, leaves(path+"."+name, t.Field(i).Type)...)
+	}
+	return out
 }
 
 func TestEmptyFilesAreTheDefault(t *testing.T) {
@@ -176,11 +189,13 @@ func TestLoad(t *testing.T) {
 		{"group may write", write("group", "", 0o660), writ.Invalid, "chmod go-w"},
 		{"all may write", write("all", "", 0o602), writ.Invalid, "chmod go-w"},
 		{"public with a password", write("leak", pg, 0o640), writ.Invalid, "chmod 600"},
+		{"public with a signing secret", write("sign", "interpreter: {jwt: {algs: [HS256], keys: {secret: hunter2-hunter2-hunter2-hunter2-}}}", 0o644), writ.Invalid, "chmod 600"},
+		{"public with a synthetic token", write("synthetic", "interpreter: {synthetic: {token: hunter2-hunter2-hunter2-hunter2-}}", 0o644), writ.Invalid, "chmod 600"},
 		{"too large", write("large", strings.Repeat("#\n", maxBytes), 0o600), writ.Invalid, "larger than"},
 		{"fault", write("fault", "polcy: x", 0o600), writ.Invalid, `fault:1:1: unknown key "polcy"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Load(c.path)
+			_, err := Load(c.path, NewOverlay(nil))
 			if (err == nil) != (c.says == "") || err != nil && (writ.KindOf(err) != c.kind || !strings.Contains(writ.Message(err), c.says)) {
 				t.Errorf("got %v (kind %v), want kind %v saying %q", err, writ.KindOf(err), c.kind, c.says)
 			}

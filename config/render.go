@@ -34,7 +34,7 @@ func (s *source) render(faults []fault) string {
 			continue
 		}
 		fmt.Fprintf(&b, "%s:%d:%d: %s", s.name, f.at.line, f.at.column, f.msg)
-		if f.at.line <= len(s.lines) {
+		if f.at.line <= len(s.lines) && !secretKey(f.path) && !s.continues(f.at.line) {
 			b.WriteString(excerpt(s.lines[f.at.line-1], f.at))
 		}
 	}
@@ -52,8 +52,22 @@ func (s *source) nearest(path string) position {
 	return position{}
 }
 
-// secretLine matches what may stand in a line that holds a database's password.
-var secretLine = regexp.MustCompile(`(?i)://|password|^\s*["']?database\b`)
+// secretLine matches what may stand in a line that holds a password, a token or a key.
+var secretLine = regexp.MustCompile(`(?i)://|password|^\s*["']?database\b|\b(secret|token)["']?\s*:`)
+
+// secretKey reports whether a key's value, which may have lines of its own, is secret.
+func secretKey(path string) bool {
+	return path == "database" || strings.HasSuffix(path, ".secret") || strings.HasSuffix(path, ".token")
+}
+
+// continues reports whether a line may be the value of a secret key on the line above.
+func (s *source) continues(line int) bool {
+	if line < 2 {
+		return false
+	}
+	key := strings.TrimRight(s.lines[line-2], " \t\r|>+-")
+	return strings.HasSuffix(key, ":") && secretLine.MatchString(key)
+}
 
 const maxExcerpt = 120
 

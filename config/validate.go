@@ -76,6 +76,7 @@ func (c Config) faults() []fault {
 	within("approvals.pending", c.Approvals.Pending, 1, maxPending)
 	c.limitFaults(add)
 	within("processes.live", c.Processes.Live, 1, maxSlots)
+	c.interpreterFaults(add)
 	within("runner.slots", c.Runner.Slots, 0, maxSlots)
 	within("runner.queue", c.Runner.Queue, 0, maxQueue)
 	within("runner.warm", c.Runner.Warm, 0, maxSlots)

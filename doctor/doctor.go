@@ -3,7 +3,8 @@
 //
 // It promises that its verdict is evidence: whether runs can be sandboxed is what
 // a probe by the real provider found, never what a version or a setting suggests.
-// The other checks explain the verdict. A setting that is known to prevent
+// The other checks explain the verdict, and whether what is switched on, as the code
+// interpreter, has what it needs. A setting that is known to prevent
 // sandboxes is a failure only where the probe failed, else a warning.
 //
 // It refuses to know how a sandbox is made; it changes nothing, and mends nothing
@@ -44,8 +45,8 @@ type Report struct {
 	Checks  []Check           `json:"checks"`
 }
 
-// Host is the machine as doctor sees it. Every field must be set but for Bwrap and
-// Config.
+// Host is the machine as doctor sees it. Every field must be set but for Bwrap, Config
+// and Interpreter.
 type Host struct {
 	Root      string // "/", or the folder of a described machine
 	UID       int    // effective, of the server
@@ -54,6 +55,8 @@ type Host struct {
 	Data      string // the data folder; it need not exist yet, and is not beneath Root
 	Config    error  // what is wrong with the configuration; nil when nothing is
 	Languages lang.Table
+	// Interpreter is nil where it is switched off.
+	Interpreter *Interpreter
 
 	// Probe tries a sandbox, as sandbox.Provider does.
 	Probe func(context.Context) (writ.Enforcement, error)
@@ -84,6 +87,7 @@ func Examine(ctx context.Context, h Host) Report {
 	e.cgroups()
 	e.kernel()
 	e.languages()
+	e.interpreter()
 	e.configuration()
 	e.data()
 	e.clock()

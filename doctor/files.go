@@ -39,6 +39,12 @@ func (e *exam) executable(p string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
+// folder reports whether there is a folder of the host at p.
+func (e *exam) folder(p string) bool {
+	info, err := os.Stat(e.path(p))
+	return err == nil && info.IsDir()
+}
+
 // writable reports whether this process may open a file of the host for writing.
 // It opens it and writes nothing.
 func (e *exam) writable(p string) bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"writ"
+	"writ/lang"
 )
 
 // minKernel is where RLIMIT_NPROC began to count per user namespace, which the
@@ -40,29 +41,41 @@ var seen = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"}
 
 func (e *exam) languages() {
 	for _, l := range e.host.Languages {
-		name := "language " + string(l.Name)
-		install := "apt-get install " + l.Package
-		path := ""
-		for _, c := range l.Candidates {
-			if path == "" && e.executable(c) {
-				path = c
-			}
-		}
-		if path == "" {
-			e.warn(name, "no interpreter at "+strings.Join(l.Candidates, " or "), install)
-			continue
-		}
-		real := e.real(path)
-		inside := false
-		for _, dir := range seen {
-			inside = inside || strings.HasPrefix(real, dir)
-		}
-		if !inside {
-			e.warn(name, fmt.Sprintf("%s leads to %s, which a sandbox does not see", path, real), install)
-			continue
-		}
-		e.ok(name, path)
+		e.language("language "+string(l.Name), l)
 	}
+}
+
+// language is a check of that name: is the interpreter or compiler of l there, and where
+// a box sees it?
+func (e *exam) language(name string, l lang.Language) {
+	path := ""
+	for _, c := range l.Candidates {
+		if path == "" && e.executable(c) {
+			path = c
+		}
+	}
+	if path == "" {
+		what := "interpreter"
+		if l.Compile != nil {
+			what = "compiler"
+		}
+		e.warn(name, "no "+what+" at "+strings.Join(l.Candidates, " or "), l.Install())
+		return
+	}
+	real := e.real(path)
+	inside := false
+	for _, dir := range seen {
+		inside = inside || strings.HasPrefix(real, dir)
+	}
+	if !inside {
+		e.warn(name, fmt.Sprintf("%s leads to %s, which a sandbox does not see", path, real), l.Install())
+		return
+	}
+	if l.Prebuilt != "" && !e.folder(l.Prebuilt) {
+		e.warn(name, path+" compiles its library anew in each run, which takes many seconds", l.Prebuild)
+		return
+	}
+	e.ok(name, path)
 }
 
 func (e *exam) configuration() {
@@ -81,17 +94,21 @@ const (
 )
 
 func (e *exam) data() {
-	const name = "data folder"
-	dir := e.host.Data
+	e.room("data folder", e.host.Data, e.fail, "nothing can be recorded, and what cannot be recorded does not run", "name another with --data DIR")
+}
+
+// room is a check of that name: can files be put into dir, which may be made yet? full is
+// what comes of a full disk, lacks how bad that is, and other how to have another folder.
+func (e *exam) room(name, dir string, lacks func(name, found, mend string), full, other string) {
 	info, err := os.Stat(dir)
 	exists := err == nil
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		e.fail(name, err.Error(), "name another with --data DIR")
+		e.fail(name, err.Error(), other)
 		return
 	case !info.IsDir():
-		e.fail(name, dir+" is not a folder", "name another with --data DIR")
+		e.fail(name, dir+" is not a folder", other)
 		return
 	}
 	// A folder that is still to be made takes its room from the nearest one above.
@@ -106,9 +123,9 @@ func (e *exam) data() {
 	case err != nil:
 		e.warn(name, fmt.Sprintf("how much room there is at %s cannot be told: %v", at, err), "df "+at)
 	case free < fullDisk:
-		e.fail(name, fmt.Sprintf("%s free at %s: nothing can be recorded, and what cannot be recorded does not run", size(free), at), "free some room, or name another with --data DIR")
+		lacks(name, fmt.Sprintf("%s free at %s: %s", size(free), at, full), "free some room, or "+other)
 	case free < lowDisk:
-		e.warn(name, fmt.Sprintf("%s free at %s", size(free), at), "free some room, or name another with --data DIR")
+		e.warn(name, fmt.Sprintf("%s free at %s", size(free), at), "free some room, or "+other)
 	case info != nil && info.Mode().Perm()&0o077 != 0:
 		e.warn(name, fmt.Sprintf("%s is open to other users (mode %04o)", dir, info.Mode().Perm()), "chmod 700 "+dir)
 	case info == nil:

@@ -26,14 +26,18 @@ func (g *Gateway) Submit(ctx context.Context, who writ.Principal, req writ.TaskR
 	if err := g.check(&req, who); err != nil {
 		return writ.Task{}, false, g.refuse(ctx, who, err)
 	}
-	o := g.order(who, req)
+	return g.submit(ctx, g.order(who, req))
+}
+
+// submit is Submit for what was checked.
+func (g *Gateway) submit(ctx context.Context, o order) (t writ.Task, created bool, err error) {
 	d := g.decide(o)
 	runs := d.Effect == writ.Allow && o.spec != nil
 	var full error
 	launch := writ.TaskID("")
 	if runs {
-		if full = g.reserve(o.task.Identity); full == nil {
-			defer func() { g.release(o.task.Identity, launch) }()
+		if full = g.reserve(shareOf(o.task)); full == nil {
+			defer func() { g.release(shareOf(o.task), launch) }()
 		}
 	}
 	err = g.db.Update(ctx, func(tx *store.Tx) (err error) {
@@ -41,7 +45,7 @@ func (g *Gateway) Submit(ctx context.Context, who writ.Principal, req writ.TaskR
 		return err
 	})
 	if err != nil {
-		return writ.Task{}, false, g.refuse(ctx, who, err)
+		return writ.Task{}, false, g.refuse(ctx, o.who, err)
 	}
 	if created {
 		g.watch.Changed(t)
@@ -163,7 +167,7 @@ func (g *Gateway) check(req *writ.TaskRequest, who writ.Principal) error {
 type order struct {
 	task  writ.Task // as it will be stored, without state
 	who   writ.Principal
-	as    writ.Identity // zero when it is not registered
+	as    writ.Principal // whom it runs for; zero when there is nobody of that name
 	known bool
 	spec  *writ.RunSpec // normalised; nil for a plan step
 	now   time.Time
@@ -172,9 +176,9 @@ type order struct {
 func (g *Gateway) order(who writ.Principal, req writ.TaskRequest) order {
 	now := writ.Now()
 	o := order{who: who, now: now}
-	o.as, o.known = g.identities[req.Identity]
+	o.as, o.known = g.registered(req.Identity)
 	if o.known && who.Kind != writ.KindLocal && o.as.Tenant != who.Tenant {
-		o.as, o.known = writ.Identity{}, false // another tenant's identity does not exist for this one
+		o.as, o.known = writ.Principal{}, false // another tenant's identity does not exist for this one
 	}
 	o.task = writ.Task{
 		ID: writ.TaskID(writ.NewID("task")), Key: req.Key, Tenant: who.Tenant, Identity: req.Identity, Role: req.Role,
@@ -185,12 +189,39 @@ func (g *Gateway) order(who writ.Principal, req writ.TaskRequest) order {
 		o.task.Tenant = o.as.Tenant
 	}
 	if req.Spec != nil {
-		spec := *req.Spec
-		spec.Limits, o.task.Clamped = spec.Limits.Within(g.opt.Defaults, g.opt.Max)
-		o.spec = &spec
-		o.task.Language, o.task.Digest = spec.Language, spec.Digest()
+		g.bind(&o, *req.Spec)
 	}
 	return o
+}
+
+// bind makes spec, with its limits within the bounds, what o is about.
+func (g *Gateway) bind(o *order, spec writ.RunSpec) {
+	spec.Limits, o.task.Clamped = spec.Limits.Within(g.opt.Defaults, g.opt.Max)
+	if spec.Compile != nil {
+		compile, _ := spec.Compile.Within(g.opt.Defaults, g.opt.Max)
+		spec.Compile = &compile
+	}
+	o.spec = &spec
+	o.task.Language, o.task.Digest = spec.Language, spec.Digest()
+}
+
+// registered is the identity of that name as one who asks, and whether there is one.
+func (g *Gateway) registered(id writ.IdentityID) (writ.Principal, bool) {
+	as, known := g.identities[id]
+	return as.Principal(), known
+}
+
+// runsAs is whom a stored task runs for, with the rights that are in force now. Of a
+// user's roles the one that it asked in is kept with the task.
+func (g *Gateway) runsAs(t writ.Task) (writ.Principal, bool) {
+	if t.Requester.Kind != writ.KindUser {
+		return g.registered(t.Identity)
+	}
+	as := writ.Principal{Kind: writ.KindUser, ID: t.Requester.ID, Tenant: t.Tenant, Scopes: g.opt.Users}
+	if t.Role != "" {
+		as.Roles = []string{t.Role}
+	}
+	return as, as.Owner() == t.Identity
 }
 
 // requestDigest covers all of a request but its key, so that a resend is told
@@ -252,7 +283,7 @@ func screen(o order, version writ.Digest) (writ.Scope, *writ.Decision) {
 	if o.spec == nil {
 		return "", &writ.Decision{Effect: writ.Allow, Reason: "a plan step executes nothing", Policy: version}
 	}
-	l, err := lang.Lookup(o.spec.Language)
+	l, err := lang.For(o.spec.Kind).Lookup(o.spec.Language)
 	if err != nil {
 		return deny("%s", writ.Message(err)) // a language that the table lost since the task was stored
 	}
@@ -267,7 +298,7 @@ func (o order) request(scope writ.Scope) policy.Request {
 	by := o.who
 	by.Tenant = o.task.Tenant // the owner of the data folder acts in the identity's
 	return policy.Request{
-		Principal: o.as.Principal(), Requester: by, Action: writ.ActionRun, Role: o.task.Role,
+		Principal: o.as, Requester: by, Action: writ.ActionRun, Role: o.task.Role,
 		Scope: scope, Run: policy.FactsOf(*o.spec), Now: o.now,
 	}
 }

@@ -120,7 +120,7 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 	}
 	g.watch.Changed(t)
 	if t.State == writ.TaskQueued {
-		g.launch(t.ID, t.Identity)
+		g.launch(t.ID, shareOf(t))
 	}
 	return a, nil
 }

@@ -12,25 +12,33 @@ import (
 	"writ/store"
 )
 
+// share is who takes places among the tasks under way: an identity, or a user of a tenant.
+type share struct {
+	tenant   writ.Tenant
+	identity writ.IdentityID
+}
+
+func shareOf(t writ.Task) share { return share{t.Tenant, t.Identity} }
+
 // carried is a task in the hands of this gateway, from its launch until it is over
 // or waits for something else than a slot.
 type carried struct {
-	identity writ.IdentityID         // whose it is; empty while only the id is known
-	cancel   context.CancelCauseFunc // ends its waiting, or its run
-	again    bool                    // guarded by Gateway.mu; launched anew since it was last looked at
+	share  share                   // whose it is; zero while only the id is known
+	cancel context.CancelCauseFunc // ends its waiting, or its run
+	again  bool                    // guarded by Gateway.mu; launched anew since it was last looked at
 }
 
 // launch carries a task in the background if it is queued, once however often it is
 // called. What cannot be carried, since the gateway closes or the claim fails, stays
 // queued for a later sweep.
-func (g *Gateway) launch(id writ.TaskID, identity writ.IdentityID) {
+func (g *Gateway) launch(id writ.TaskID, of share) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.launchLocked(id, identity)
+	g.launchLocked(id, of)
 }
 
 // launchLocked is launch for who holds g.mu.
-func (g *Gateway) launchLocked(id writ.TaskID, identity writ.IdentityID) {
+func (g *Gateway) launchLocked(id writ.TaskID, of share) {
 	if g.closed {
 		return
 	}
@@ -39,12 +47,12 @@ func (g *Gateway) launchLocked(id writ.TaskID, identity writ.IdentityID) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(g.ctx)
-	c := &carried{identity: identity, cancel: cancel}
+	c := &carried{share: of, cancel: cancel}
 	g.live[id] = c // before the claim commits, so that whoever sees the task running can cancel it
 	g.work.Go(func() {
 		defer cancel(nil)
 		for {
-			over, err := g.carry(ctx, id)
+			over, err := g.carry(ctx, id, of)
 			if err != nil {
 				g.slog.Error("task was not carried", "task", id, "err", err)
 			}
@@ -69,40 +77,52 @@ func (g *Gateway) drop(id writ.TaskID, c *carried, over bool) bool {
 
 // reserve takes a place among the tasks that run or may wait for a slot, for one of
 // identity that is about to be queued. It is Exhausted when there is none left for
-// it; else the place must be released.
-func (g *Gateway) reserve(identity writ.IdentityID) error {
+// it; else the place must be released. A tenant that has none yet finds one beyond the
+// backlog, as many as that again: so no other can keep it out.
+func (g *Gateway) reserve(of share) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	own, all := g.reserved[identity], len(g.live)
-	for _, n := range g.reserved {
+	var own, tenant, all int
+	count := func(s share, n int) {
 		all += n
-	}
-	for _, c := range g.live {
-		if c.identity == identity {
-			own++
+		if s.tenant == of.tenant {
+			tenant += n
+		}
+		if s == of {
+			own += n
 		}
 	}
+	for s, n := range g.reserved {
+		count(s, n)
+	}
+	for _, c := range g.live {
+		count(c.share, 1)
+	}
+	most := g.opt.Slots + g.opt.Backlog
+	if tenant == 0 {
+		most += g.opt.Backlog
+	}
 	switch {
-	case all >= g.opt.Slots+g.opt.Backlog:
+	case all >= most:
 		return &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
-			"%d tasks wait for a slot, no more are taken: try again later", g.opt.Backlog)}
+			"%d tasks wait for a slot, no more are taken: try again later", all-g.opt.Slots)}
 	case own >= g.opt.Share:
 		return &writ.Error{Op: "create task", Kind: writ.Exhausted, Msg: fmt.Sprintf(
-			"%d tasks of %q run or wait for a slot, no more of it are taken: try again later", own, identity)}
+			"%d tasks of %q run or wait for a slot, no more of it are taken: try again later", own, of.identity)}
 	}
-	g.reserved[identity]++
+	g.reserved[of]++
 	return nil
 }
 
 // release gives a place back, or to the task id, which is launched, if there is one.
-func (g *Gateway) release(identity writ.IdentityID, id writ.TaskID) {
+func (g *Gateway) release(of share, id writ.TaskID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.reserved[identity]--; g.reserved[identity] == 0 {
-		delete(g.reserved, identity)
+	if g.reserved[of]--; g.reserved[of] == 0 {
+		delete(g.reserved, of)
 	}
 	if id != "" {
-		g.launchLocked(id, identity)
+		g.launchLocked(id, of)
 	}
 }
 
@@ -126,7 +146,7 @@ func (g *Gateway) carries(id writ.TaskID) bool {
 func (g *Gateway) Do(ctx context.Context, j store.Job) error {
 	switch j.Kind {
 	case store.JobDispatch:
-		g.launch(j.Task, "")
+		g.launch(j.Task, share{})
 		return nil
 	case store.JobExpire:
 		return g.Expire(ctx, j.Approval)
@@ -137,11 +157,11 @@ func (g *Gateway) Do(ctx context.Context, j store.Job) error {
 // carry waits for a slot, then claims, runs and records one task. When the gateway
 // closes first the task stays queued. over means that there is no more to do with
 // the task, whoever asks for it.
-func (g *Gateway) carry(ctx context.Context, id writ.TaskID) (over bool, err error) {
-	if !g.acquire(ctx) {
+func (g *Gateway) carry(ctx context.Context, id writ.TaskID, of share) (over bool, err error) {
+	if !g.slots.acquire(ctx, g.closing, of) {
 		return true, nil
 	}
-	defer func() { <-g.slots }()
+	defer g.slots.release(of)
 	t, spec, claimed, err := g.claim(ctx, id)
 	if err != nil && ctx.Err() != nil {
 		return true, nil // cancelled, or the gateway stopped; if it was claimed all the same, a sweep finds it
@@ -154,29 +174,10 @@ func (g *Gateway) carry(ctx context.Context, id writ.TaskID) (over bool, err err
 	return true, g.finish(context.WithoutCancel(ctx), t, res)
 }
 
-// acquire takes a slot; false means that the gateway closes, or that the task was
-// cancelled.
-func (g *Gateway) acquire(ctx context.Context) bool {
-	select {
-	case <-g.closing:
-		return false
-	case <-ctx.Done():
-		return false
-	default:
-	}
-	select {
-	case g.slots <- struct{}{}:
-		return true
-	case <-g.closing:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // claim moves a queued task to running and records the intent, in one
 // transaction; or, when the rules have moved since it was decided, to where they
-// say. A task that is not queued any more is answered as it stands.
+// say. A task that is not queued any more, or that is for another gateway to run, is
+// answered as it stands.
 //
 // claimed means that this call moved it to running: whoever else finds it running
 // must leave it alone.
@@ -184,7 +185,7 @@ func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec 
 	moved := false
 	err = g.db.Update(ctx, func(tx *store.Tx) error {
 		moved = false
-		if t, err = tx.Task(ctx, id); err != nil || t.State != writ.TaskQueued {
+		if t, err = tx.Task(ctx, id); err != nil || t.State != writ.TaskQueued || !g.serves(t) {
 			return err
 		}
 		a, err := approvalOf(ctx, tx, t)
@@ -219,12 +220,17 @@ func (g *Gateway) claim(ctx context.Context, id writ.TaskID) (t writ.Task, spec 
 	return t, spec, err == nil && moved && t.State == writ.TaskRunning, err
 }
 
+// serves reports whether this gateway has what t needs: of those that share a store some
+// may have no files of users. Who has them finds t by its own launch, or by its sweep.
+func (g *Gateway) serves(t writ.Task) bool {
+	return t.Requester.Kind != writ.KindUser || g.opt.Blobs != nil
+}
+
 // decideAgain asks the rules in force now. The requester's rights beyond its name
 // are not kept with the task, so rules see it without roles.
 func (g *Gateway) decideAgain(t writ.Task, spec writ.RunSpec) writ.Decision {
 	o := order{task: t, spec: &spec, now: writ.Now(), who: writ.Principal{Kind: t.Requester.Kind, ID: t.Requester.ID, Tenant: t.Tenant}}
-	o.as, o.known = g.identities[t.Identity]
-	if o.known && o.as.Tenant != t.Tenant {
+	if o.as, o.known = g.runsAs(t); o.known && o.as.Tenant != t.Tenant {
 		o.known = false
 	}
 	return g.decide(o)
@@ -309,13 +315,21 @@ func (g *Gateway) holdAgain(ctx context.Context, tx *store.Tx, t *writ.Task, old
 // run calls the runner and turns every way it can end into a result.
 func (g *Gateway) run(ctx context.Context, t writ.Task, spec writ.RunSpec) writ.Result {
 	left := map[writ.Stream]int64{writ.Stdout: spec.Limits.OutputBytes, writ.Stderr: spec.Limits.OutputBytes}
-	res, err := g.runner.Run(ctx, string(t.ID), spec, t.Digest, func(c writ.Chunk) {
+	kept := g.keeper(spec)
+	x := kept.exchange()
+	x.Emit = func(c writ.Chunk) {
 		if c.Data = c.Data[:min(int64(len(c.Data)), left[c.Stream])]; len(c.Data) > 0 {
 			left[c.Stream] -= int64(len(c.Data))
 			g.watch.Output(t.ID, c)
 		}
-	})
+	}
+	res, err := g.runner.Run(ctx, string(t.ID), spec, t.Digest, x)
 	bound(&res, spec.Limits.OutputBytes)
+	res.Code = "" // of errors alone
+	kept.settle(ctx, &res)
+	if kept.lost > 0 {
+		g.slog.Error("files of a run were not kept", "task", t.ID, "files", kept.lost, "err", kept.fault)
+	}
 	why, wasCancelled := errors.AsType[*cancelled](context.Cause(ctx))
 	if err == nil && (!slices.Contains(writ.Outcomes, res.Outcome) || res.Outcome == writ.Succeeded && !res.Started) {
 		g.slog.Error("runner reported what cannot be", "task", t.ID, "outcome", res.Outcome, "started", res.Started)
@@ -323,6 +337,12 @@ func (g *Gateway) run(ctx context.Context, t writ.Task, spec writ.RunSpec) writ.
 	}
 	if err != nil {
 		res = writ.Result{Outcome: writ.Failed, Started: false, Reason: "not started: " + writ.Message(err)}
+		if code := writ.CodeOf(err); writ.IsInputCode(code) {
+			res.Code = code
+			if kept.unread != nil {
+				g.slog.Error("an input of a run could not be read", "task", t.ID, "err", kept.unread)
+			}
+		}
 		if wasCancelled {
 			res.Outcome = writ.Killed
 		} else if writ.KindOf(err) == writ.Internal {
@@ -405,16 +425,20 @@ func (g *Gateway) recordOutcome(ctx context.Context, t *writ.Task, res writ.Resu
 			if err := tx.PutBody(ctx, t.ID, store.BodyStderr, res.Stderr.Data()); err != nil {
 				return err
 			}
+			if err := putFiles(ctx, tx, t.ID, res); err != nil {
+				return err
+			}
 		}
 		return g.record(ctx, tx, reported(*t, res), finished(*t))
 	})
 }
 
-// facts is a result without the bytes of its outputs, which live apart and can be
-// deleted.
+// facts is a result without the bytes of its outputs and the names of its files, which
+// live apart and can be deleted.
 func facts(r writ.Result) *writ.Result {
 	r.Stdout.Text, r.Stdout.Raw = "", nil
 	r.Stderr.Text, r.Stderr.Raw = "", nil
+	r.Files, r.Dropped = nil, nil
 	return &r
 }
 

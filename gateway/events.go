@@ -16,7 +16,7 @@ func (o order) received() writ.Event {
 	d := writ.EventData{Key: t.Key, Identity: t.Identity, Role: t.Role, RetryOf: t.RetryOf, Clamped: t.Clamped}
 	if s := o.spec; s != nil {
 		d.Language, d.Spec, d.Code, d.CodeBytes = s.Language, t.Digest, writ.DigestOf([]byte(s.Code)), int64(len(s.Code))
-		d.Args, d.Inputs, d.Limits = len(s.Args), len(s.Inputs), s.Limits
+		d.Args, d.Inputs, d.Limits = len(s.Args), len(s.Inputs)+len(s.Files), s.Limits
 	}
 	e := event(t, writ.EventTaskReceived, d)
 	e.Actor = t.Requester
@@ -52,7 +52,7 @@ func settled(a writ.Approval, by writ.Ref, reason string) writ.Event {
 func invoked(t writ.Task, s writ.RunSpec, policy writ.Digest, binds writ.Digest) writ.Event {
 	e := event(t, writ.EventToolInvoked, writ.EventData{
 		Language: s.Language, Spec: t.Digest, Code: writ.DigestOf([]byte(s.Code)), CodeBytes: int64(len(s.Code)),
-		Args: len(s.Args), Inputs: len(s.Inputs), Limits: s.Limits, Policy: policy, Binds: binds,
+		Args: len(s.Args), Inputs: len(s.Inputs) + len(s.Files), Limits: s.Limits, Policy: policy, Binds: binds,
 	})
 	e.Approval = t.Approval
 	return e
@@ -65,6 +65,13 @@ func reported(t writ.Task, r writ.Result) writ.Event {
 	}
 	if r.Started {
 		d.Stdout, d.Stderr = r.Stdout.Facts(), r.Stderr.Facts()
+		d.Dropped = r.DroppedFiles
+		for _, f := range r.Files {
+			if f.State != writ.OutputSame {
+				d.Kept++
+				d.KeptBytes += f.Size
+			}
+		}
 	}
 	return event(t, writ.EventToolResult, d)
 }

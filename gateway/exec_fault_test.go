@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"writ"
 	"writ/internal/testkit"
@@ -118,7 +119,7 @@ func TestAUD04_NoRecordNoProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _ := bench(t, nil)
 			coder := s.Agent("coder")
-			const marker = "25.00190"
+			marker := fmt.Sprint("25.", time.Now().UnixNano()) // seconds, as nobody else on this host has
 			req := command("sleep", marker)
 			start := func() error { _, err := s.Tools.Exec(t.Context(), coder, req); return err }
 			if held {

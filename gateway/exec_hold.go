@@ -84,14 +84,10 @@ func (w *Workspaces) createCommandApproval(ctx context.Context, who writ.Princip
 // now, for its requester.
 func (w *Workspaces) resumeCommand(ctx context.Context, who writ.Principal, a writ.Approval) (p writ.Process, err error) {
 	var c heldCommand
-	err = w.g.db.View(ctx, func(tx *store.Tx) error {
+	if err := w.g.readHeld(ctx, a, func(tx *store.Tx) (err error) {
 		c, err = heldBody[heldCommand](ctx, tx, a, store.BodyCommand)
 		return err
-	})
-	if writ.KindOf(err) == writ.NotFound {
-		return p, ambiguous(a, "what it held is gone")
-	}
-	if err != nil {
+	}); err != nil {
 		return p, err
 	}
 	if c.Request.Fingerprint() != a.Spec || c.Request.Workspace != a.Call.Workspace {

@@ -20,7 +20,7 @@ type Runner interface {
 	// Run blocks until the run is over; cancelling ctx ends it. emit is called in
 	// order and never after Run returned. An error means that it is certain that no
 	// code was executed; otherwise the result says how it ended.
-	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error)
+	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error)
 }
 
 // Observer hears of what changes, after it was committed. Its methods must not
@@ -30,18 +30,22 @@ type Observer interface {
 	Output(writ.TaskID, writ.Chunk)
 }
 
-// Options are the gateway's settings. All are required.
+// Options are the gateway's settings. All are required but where it says so.
 type Options struct {
 	Owner       string        // names this gateway among those on one database
 	Defaults    writ.Limits   // of a run that asks for nothing
 	Max         writ.Limits   // of any run
 	ApprovalTTL time.Duration // how long a held request waits for a person
 	Slots       int           // runs under way at one time
-	Backlog     int           // queued tasks that may wait for a slot; one more is refused as exhausted
+	Backlog     int           // queued tasks that may wait for a slot; one more is refused as exhausted, but to a tenant that has none
 	Share       int           // of Slots and Backlog together that one identity may take, so that others get in
 	Held        int           // pending approvals of one identity; one more is refused as exhausted
 	Identities  []writ.Identity
-	Insist      time.Duration // how long a failing store is tried to record an outcome; 0 means 8 s
+	// Users is what the users of a front end may ask for, none if that is empty; Blobs has
+	// the files of their runs, nil where there are no such runs.
+	Users  []writ.Scope
+	Blobs  Blobs
+	Insist time.Duration // how long a failing store is tried to record an outcome; 0 means 8 s
 }
 
 // Gateway is the one path. It is safe for concurrent use. Close it before its
@@ -56,7 +60,7 @@ type Gateway struct {
 	identities map[writ.IdentityID]writ.Identity
 	rules      atomic.Pointer[policy.Set]
 
-	slots   chan struct{} // one token for each run under way
+	slots   *slots
 	closing chan struct{} // closed when nothing more may be claimed
 
 	ctx    context.Context // ends when Close gives up waiting; parent of every run
@@ -66,8 +70,8 @@ type Gateway struct {
 	mu     sync.Mutex
 	closed bool                     // guarded by mu; no run is launched once it is set
 	live   map[writ.TaskID]*carried // guarded by mu; tasks in the hands of this gateway: they run or wait for a slot
-	// reserved counts the places for tasks that are being admitted, by identity.
-	reserved map[writ.IdentityID]int // guarded by mu; no count is zero
+	// reserved counts the places for tasks that are being admitted.
+	reserved map[share]int // guarded by mu; no count is zero
 
 	refusals audit.Bound // of what callers can have recorded by being refused
 }
@@ -79,10 +83,10 @@ func New(db *store.DB, runner Runner, log *audit.Log, rules *policy.Set, watch O
 	g := &Gateway{
 		db: db, runner: runner, log: log, watch: watch, slog: logger, opt: opt,
 		identities: make(map[writ.IdentityID]writ.Identity, len(opt.Identities)),
-		slots:      make(chan struct{}, opt.Slots),
+		slots:      newSlots(opt.Slots),
 		closing:    make(chan struct{}),
 		ctx:        ctx, cancel: cancel,
-		live: map[writ.TaskID]*carried{}, reserved: map[writ.IdentityID]int{},
+		live: map[writ.TaskID]*carried{}, reserved: map[share]int{},
 	}
 	for _, id := range opt.Identities {
 		g.identities[id.ID] = id

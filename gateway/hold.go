@@ -228,6 +228,16 @@ func heldBody[T any](ctx context.Context, tx *store.Tx, a writ.Approval, name st
 	return v, nil
 }
 
+// readHeld reads what waits with a for who is about to carry it out, to whom it is
+// ambiguous when that is gone.
+func (g *Gateway) readHeld(ctx context.Context, a writ.Approval, read func(*store.Tx) error) error {
+	err := g.db.View(ctx, read)
+	if writ.KindOf(err) == writ.NotFound {
+		return ambiguous(a, "what it held is gone")
+	}
+	return err
+}
+
 // settleCallVote stores a vote on a call. A granted one waits until it is resumed.
 func (g *Gateway) settleCallVote(ctx context.Context, tx *store.Tx, a writ.Approval, who writ.Principal) error {
 	if err := swapApproval(ctx, tx, a, writ.ApprovalPending); err != nil {

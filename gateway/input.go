@@ -145,14 +145,10 @@ func (w *Workspaces) holdInput(ctx context.Context, who writ.Principal, ws writ.
 // resumeInput gives a granted input to its process, if that still runs.
 func (w *Workspaces) resumeInput(ctx context.Context, who writ.Principal, a writ.Approval) (p writ.Process, err error) {
 	var in heldInput
-	err = w.g.db.View(ctx, func(tx *store.Tx) error {
+	if err := w.g.readHeld(ctx, a, func(tx *store.Tx) (err error) {
 		in, err = heldBody[heldInput](ctx, tx, a, store.BodyInput)
 		return err
-	})
-	if writ.KindOf(err) == writ.NotFound {
-		return p, ambiguous(a, "what it held is gone")
-	}
-	if err != nil {
+	}); err != nil {
 		return p, err
 	}
 	requester := requesterOf(a)

@@ -127,14 +127,10 @@ func (w *Workspaces) requesters(a writ.Approval) (writ.Workspace, error) {
 func (w *Workspaces) resumePatch(ctx context.Context, who writ.Principal, a writ.Approval) (op writ.Operation, err error) {
 	o := patchOrder{who: requesterOf(a), actor: who.Ref()}
 	var plan writ.PatchPlan
-	err = w.g.db.View(ctx, func(tx *store.Tx) error {
+	if err := w.g.readHeld(ctx, a, func(tx *store.Tx) (err error) {
 		o.req, plan, err = heldPatch(ctx, tx, a)
 		return err
-	})
-	if writ.KindOf(err) == writ.NotFound {
-		return op, ambiguous(a, "what it held is gone")
-	}
-	if err != nil {
+	}); err != nil {
 		return op, err
 	}
 	if o.req.Fingerprint() != a.Spec || o.req.Key != a.Call.Key || plan.Digest() != a.Call.Plan {

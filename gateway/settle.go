@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"writ"
 	"writ/store"
@@ -115,16 +114,9 @@ func (w *Workspaces) Watch(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	following.Go(func() { w.follow(ctx) })
-	tick := time.NewTicker(beat)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	eachBeat(ctx, func() {
 		if err := w.Sweep(ctx, false); err != nil && ctx.Err() == nil {
 			w.g.slog.Error("sweep workspaces", "err", err)
 		}
-	}
+	})
 }

@@ -41,6 +41,15 @@ func (g *Gateway) Sweep(ctx context.Context, first bool) error {
 // Watch sweeps until ctx ends. Jobs do the same sooner; this is for what a job
 // was lost for.
 func (g *Gateway) Watch(ctx context.Context) {
+	eachBeat(ctx, func() {
+		if err := g.Sweep(ctx, false); err != nil && ctx.Err() == nil {
+			g.slog.Error("sweep", "err", err)
+		}
+	})
+}
+
+// eachBeat calls fn once in each beat until ctx ends.
+func eachBeat(ctx context.Context, fn func()) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {
@@ -48,9 +57,7 @@ func (g *Gateway) Watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		if err := g.Sweep(ctx, false); err != nil && ctx.Err() == nil {
-			g.slog.Error("sweep", "err", err)
+			fn()
 		}
 	}
 }
@@ -142,7 +149,7 @@ func (g *Gateway) launchQueued(ctx context.Context, first bool) error {
 		}
 	}
 	for _, t := range slices.Backward(due) { // listed newest first
-		g.launch(t.ID, t.Identity)
+		g.launch(t.ID, shareOf(t))
 	}
 	return nil
 }

@@ -5,14 +5,20 @@
 // module knows a language by name. The package is pure: it opens no file, starts
 // nothing and does not know which interpreters a host has, only where to look.
 //
-// Names come from callers and are hostile: they are compared exactly, never
-// trimmed, folded or used as a path.
+// Each kind of run has a table of its own: what tasks run ([All]), and what the code
+// interpreter runs, whose rows may have a compile step and whose runs find aids of ours
+// ([Aids]) and packages of the host ([Links]). A name may stand for one thing in one and for
+// another in the other.
+//
+// Names come from callers and are hostile: they are compared exactly, those of the code
+// interpreter but for the case of ASCII letters, and never trimmed or used as a path.
 package lang
 
 import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"writ"
@@ -31,20 +37,71 @@ const (
 type Language struct {
 	Name    writ.Language
 	Aliases []writ.Language
-	Scope   writ.Scope // what a principal must hold to run it
-	File    string     // the code's name in CodeDir
-	// Candidates are the absolute paths where its interpreter may be, best first.
-	// Which of them exist is for the runner to find out.
+	Kind    writ.RunKind // of the runs that the row is for
+	Scope   writ.Scope   // what a principal must hold to run it
+	File    string       // the code's name in CodeDir, of kind interpreter in Data
+	// Candidates are the absolute paths where its interpreter or compiler may be, best
+	// first. Which of them exist is for the runner to find out.
 	Candidates []string
-	Package    string            // the Debian package that brings the interpreter
-	Flags      []string          // between interpreter and file
+	Package    string // the package that brings it: Debian's, more than one with spaces between
+	NPM        bool   // Package is npm's
+	// Compile are the arguments of the compiler, of a language that has a compile step: it
+	// works in Data and makes the program BinDir + "/main". Flags are then none.
+	Compile []string
+	// Prebuilt is a folder of the host, which boxes see, with what the compiler would else
+	// make anew in each box; CacheVar is the variable of Vars or Env that names the folder
+	// where it looks for that. It is used when it is there; Prebuild is the command that
+	// makes it. Empty for most.
+	Prebuilt, CacheVar, Prebuild string
+	Flags                        []string // between interpreter and file
+	// MemoryFlag, with a number of bytes behind it, tells an interpreter that sizes itself
+	// by its machine how much memory there is. Empty for all others.
+	MemoryFlag string
 	Vars       map[string]string // its own environment, over what every run gets
 }
 
+// program is the name of what a compile step makes, in BinDir.
+const program = "main"
+
+// Install is the command that brings the interpreter.
+func (l Language) Install() string {
+	if l.NPM {
+		return "npm install -g " + l.Package
+	}
+	return "apt-get install " + l.Package
+}
+
 // Argv is the command line that runs file with args by interpreter, which is one
-// of the candidates.
+// of the candidates. Of a language with a compile step it runs what that made, by its
+// bare name, which is looked for in PATH of Env.
 func (l Language) Argv(interpreter, file string, args []string) []string {
+	if l.Compile != nil {
+		return slices.Concat([]string{program}, args)
+	}
 	return slices.Concat([]string{interpreter}, l.Flags, []string{file}, args)
+}
+
+// Sized is l for runs with so many bytes of memory.
+func (l Language) Sized(memory int64) Language {
+	if l.MemoryFlag != "" {
+		l.Flags = slices.Concat(l.Flags, []string{l.MemoryFlag + strconv.FormatInt(memory, 10)})
+	}
+	return l
+}
+
+// CompileArgv is the command line of the compile step, or nil for a language that has
+// none. compiler is one of the candidates.
+func (l Language) CompileArgv(compiler string) []string {
+	if l.Compile == nil {
+		return nil
+	}
+	argv := slices.Concat([]string{compiler}, l.Compile)
+	if l.Prebuilt == "" {
+		return argv
+	}
+	// Links, so that it costs no memory and can be added to. Without them it takes longer.
+	link := fmt.Sprintf(`if [ -d "$1" ]; then mkdir -p "$%[1]s" && cp -rs "$1/." "$%[1]s"; fi 2>/dev/null; shift; exec "$@"`, l.CacheVar)
+	return slices.Concat([]string{"/bin/sh", "-c", link, "sh", l.Prebuilt}, argv)
 }
 
 // Env is the whole environment of a run, sorted: what every run gets, then the
@@ -52,6 +109,14 @@ func (l Language) Argv(interpreter, file string, args []string) []string {
 // server's environment.
 func (l Language) Env(extra map[string]string) []string {
 	all := baseEnv()
+	if l.Kind == writ.RunInterpreter {
+		all = interpreterEnv()
+		all["SANDBOX_LANGUAGE"] = string(l.Name)
+	}
+	if l.Compile != nil {
+		all["PATH"] = BinDir + ":" + all["PATH"]
+	}
+	maps.Copy(all, unattended())
 	maps.Copy(all, l.Vars)
 	maps.Copy(all, extra)
 	env := make([]string, 0, len(all))
@@ -65,11 +130,17 @@ func (l Language) Env(extra map[string]string) []string {
 type Table []Language
 
 // Lookup is the language that name stands for, by its name or an alias. The
-// comparison is exact. Any other name is an error of kind writ.Invalid that lists
-// what there is.
+// comparison is exact, but for the case of ASCII letters in names of the code interpreter
+// (spec/03 §6.1). Any other name is an error of kind writ.Invalid that lists what there
+// is.
 func (t Table) Lookup(name writ.Language) (Language, error) {
+	lower := lowerASCII(name)
 	for _, l := range t {
-		if l.Name == name || slices.Contains(l.Aliases, name) {
+		given := name
+		if l.Kind == writ.RunInterpreter {
+			given = lower
+		}
+		if l.Name == given || slices.Contains(l.Aliases, given) {
 			return l, nil
 		}
 	}
@@ -99,6 +170,18 @@ func (t Table) names() string {
 	return strings.Join(all, ", ")
 }
 
+// lowerASCII is name with its ASCII letters in lower case, and all else as it is: no other
+// letter becomes one of a name.
+func lowerASCII(name writ.Language) writ.Language {
+	b := []byte(name)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return writ.Language(b)
+}
+
 // clip keeps a hostile name from filling an error text.
 func clip(name writ.Language) string {
 	const most = 64
@@ -106,6 +189,18 @@ func clip(name writ.Language) string {
 		return string(writ.CutRune([]byte(name[:most]))) + "..."
 	}
 	return string(name)
+}
+
+// For is the table of every language of a kind of runs. Of a kind that there is not it is
+// empty. The caller owns the slice.
+func For(k writ.RunKind) Table {
+	switch k {
+	case writ.RunTask:
+		return All()
+	case writ.RunInterpreter:
+		return interpreters()
+	}
+	return nil
 }
 
 // Lookup is All().Lookup(name).

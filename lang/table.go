@@ -2,7 +2,7 @@ package lang
 
 import "writ"
 
-// All is the table of every language that writ runs. The caller owns the slice.
+// All is the table of every language that tasks run in. The caller owns the slice.
 func All() Table {
 	return Table{
 		{
@@ -41,12 +41,14 @@ func All() Table {
 	}
 }
 
-// baseEnv is what every run gets. Whatever a tool likes to write beside its work
+const basePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// baseEnv is what every task gets. Whatever a tool likes to write beside its work
 // goes to Home or /tmp, which are private to the box, so that it neither fails on
 // a read-only place (EX-20) nor turns up among the results.
 func baseEnv() map[string]string {
 	return map[string]string{
-		"PATH":    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PATH":    basePath,
 		"HOME":    Home,
 		"USER":    User,
 		"LOGNAME": User,
@@ -61,23 +63,28 @@ func baseEnv() map[string]string {
 		"XDG_DATA_HOME":   Home + "/.local/share",
 		"XDG_STATE_HOME":  Home + "/.local/state",
 
-		"MPLCONFIGDIR":                  tmp + "/matplotlib",
-		"MPLBACKEND":                    "Agg", // there is no display
-		"GOCACHE":                       Home + "/.cache/go-build",
-		"GOPATH":                        Home + "/go",
-		"npm_config_cache":              Home + "/.npm",
-		"npm_config_update_notifier":    "false",
-		"NODE_REPL_HISTORY":             "",
-		"PIP_DISABLE_PIP_VERSION_CHECK": "1",
+		"MPLCONFIGDIR":               tmp + "/matplotlib",
+		"MPLBACKEND":                 "Agg", // there is no display
+		"GOCACHE":                    Home + "/.cache/go-build",
+		"GOPATH":                     Home + "/go",
+		"npm_config_cache":           Home + "/.npm",
+		"npm_config_update_notifier": "false",
+		"NODE_REPL_HISTORY":          "",
+	}
+}
 
-		// Nobody is there to page, to edit or to answer a prompt.
-		"PAGER":               "cat",
-		"GIT_PAGER":           "cat",
-		"GIT_EDITOR":          "true",
-		"GIT_TERMINAL_PROMPT": "0",
-		"GIT_AUTHOR_NAME":     User,
-		"GIT_AUTHOR_EMAIL":    User + "@writ.invalid",
-		"GIT_COMMITTER_NAME":  User,
-		"GIT_COMMITTER_EMAIL": User + "@writ.invalid",
+// unattended is for every run: nobody is there to page, to edit, to answer a prompt or to
+// read of a newer version.
+func unattended() map[string]string {
+	return map[string]string{
+		"PIP_DISABLE_PIP_VERSION_CHECK": "1",
+		"PAGER":                         "cat",
+		"GIT_PAGER":                     "cat",
+		"GIT_EDITOR":                    "true",
+		"GIT_TERMINAL_PROMPT":           "0",
+		"GIT_AUTHOR_NAME":               User,
+		"GIT_AUTHOR_EMAIL":              User + "@writ.invalid",
+		"GIT_COMMITTER_NAME":            User,
+		"GIT_COMMITTER_EMAIL":           User + "@writ.invalid",
 	}
 }

@@ -1,20 +1,10 @@
-// Package limit is the arithmetic of rate limits (spec/03 §5): so many requests in
-// each window, which begins with the first of them.
-//
-// A Rule says how many; a Count is what is kept of one caller, by whoever keeps it,
-// so that several gateways count together; an Answer is whether a request may go on
-// and what its caller is told. Every request counts, also one that is refused
-// afterwards for another reason.
-//
-// It promises that no more than twice the limit pass in any stretch as long as a
-// window, and no more than the limit in a window. It refuses to know where counts
-// are kept, HTTP, and the texts of refusals; the headers' values are here, since
-// they are the arithmetic's. All of it is pure. Hostile input: the parts of a Key.
 package limit
 
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +34,23 @@ func DefaultRules() Rules {
 		Download: Rule{60, 60 * time.Second},
 		Fetch:    Rule{120, 60 * time.Second},
 	}
+}
+
+// byName is each rule by the name that it is counted under.
+func (r Rules) byName() map[string]Rule {
+	return map[string]Rule{"exec": r.Exec, "upload": r.Upload, "download": r.Download, "fetch": r.Fetch}
+}
+
+// Validate reports every fault of the rules at once.
+func (r Rules) Validate() error {
+	var errs []error
+	rules := r.byName()
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		if err := rules[name].Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // The bounds of a rule.
@@ -76,8 +83,8 @@ type Count struct {
 // of a clock that was set back, and over; by less, it is of another gateway's clock,
 // and lasts on.
 //
-// A store that counts in one statement of its own does what Add does, so that two
-// gateways never count on one old Count.
+// The store counts in one statement of its own that does what Add does (store.DB.Count),
+// so that two gateways never count on one old Count.
 func (r Rule) Add(c Count, now time.Time) Count {
 	age := now.Sub(c.Began)
 	if c.Used < 1 || age >= r.Window || age <= -r.Window {

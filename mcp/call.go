@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"writ"
+	"writ/response"
 )
 
 // callTime is the longest that a call takes: clients give up at about a minute.
@@ -52,11 +52,7 @@ func (s *Server) call(ctx context.Context, t tool, who writ.Principal, req *sdk.
 
 // attempt runs the tool. A panic is an internal error: the SDK has no net under it.
 func (c *call) attempt(ctx context.Context) (out any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicked{value: p, stack: debug.Stack()}
-		}
-	}()
+	defer response.Catch(&err)
 	return c.tool.run(ctx, c)
 }
 
@@ -137,7 +133,7 @@ func (s *Server) logCall(ctx context.Context, c *call, res *sdk.CallToolResult, 
 			attrs = append(attrs, slog.Bool("ended", true)) // by the client, the server, or the time
 		} else if k := writ.KindOf(err); k == writ.Internal || k == writ.Unavailable {
 			level = slog.LevelError
-			attrs = append(attrs, slog.String("error", reveal(err)))
+			attrs = append(attrs, slog.String("error", writ.Reveal(err)))
 		}
 		if b.Operation != "" {
 			attrs = append(attrs, slog.String("operation", string(b.Operation)))
@@ -149,16 +145,8 @@ func (s *Server) logCall(ctx context.Context, c *call, res *sdk.CallToolResult, 
 	if c.process != "" {
 		attrs = append(attrs, slog.String("process", string(c.process)))
 	}
-	if p, ok := errors.AsType[*panicked](err); ok {
-		attrs = append(attrs, slog.String("stack", string(p.stack)))
+	if p, ok := errors.AsType[*response.Panic](err); ok {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
 	s.log.LogAttrs(context.WithoutCancel(ctx), level, "tool called", attrs...)
 }
-
-// panicked is a panic of a tool as an error.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }

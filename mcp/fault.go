@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"unicode/utf8"
 
 	"writ"
+	"writ/response"
 )
 
 // body is the error of a tool on the wire (spec/02 §2).
@@ -78,23 +78,5 @@ func bodyOf(err error, f faults, approval writ.ApprovalID) body {
 	return b
 }
 
-// shorten is s in at most maxMessage bytes, cut on a character boundary.
-func shorten(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxMessage {
-		return s
-	}
-	n := maxMessage - len("…")
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
-
-// reveal is err with the operator's part, which the text of a *writ.Error leaves out.
-func reveal(err error) string {
-	if e, ok := errors.AsType[*writ.Error](err); ok && e.Err != nil && e.Msg != "" {
-		return err.Error() + ": " + e.Err.Error()
-	}
-	return err.Error()
-}
+// shorten is s in at most maxMessage bytes.
+func shorten(s string) string { return response.Shorten(s, maxMessage) }

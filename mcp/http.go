@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -18,6 +17,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"writ"
+	"writ/origin"
+	"writ/response"
 )
 
 // Path is where the endpoint is.
@@ -36,7 +37,6 @@ type HTTPOptions struct {
 
 const (
 	bodyTime    = 2 * time.Minute  // to send a body
-	writeTime   = time.Minute      // for the client to take one write
 	sessionTime = 30 * time.Minute // that a session may be idle
 )
 
@@ -128,13 +128,13 @@ func refuseMessage(status int, r *rejection) error {
 // ServeHTTP is the one wrapper of all requests: it turns refusals and panics into
 // answers, and logs what did not come to a tool.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w)}
+	rec := response.Record(w)
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	rec.Header().Set("Cache-Control", "no-store")
-	err := h.attempt(rec, r)
+	err := h.attempt(&rec, r)
 	if err == nil {
-		if rec.status >= http.StatusBadRequest {
-			h.logRefusal(r, rec.status, "by the protocol", nil)
+		if rec.Status >= http.StatusBadRequest {
+			h.logRefusal(r, rec.Status, "by the protocol", nil)
 		}
 		return
 	}
@@ -144,7 +144,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ref.err = err
 	}
 	h.logRefusal(r, ref.status, ref.reason, ref.err)
-	if rec.status != 0 {
+	if rec.Status != 0 {
 		panic(http.ErrAbortHandler) // it is too late for another answer: break it off
 	}
 	switch ref.status {
@@ -161,16 +161,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // attempt answers r or says why not. A panic is an internal error.
-func (h *Handler) attempt(w *recorder, r *http.Request) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicked{value: p, stack: debug.Stack()}
-		}
-	}()
-	if !knownHost(r.Host, h.opt.Hosts) {
+func (h *Handler) attempt(w *response.Recorder, r *http.Request) (err error) {
+	defer response.Catch(&err)
+	if !origin.Known(r.Host, h.opt.Hosts) {
 		return refuse(http.StatusForbidden, "this server is not called so: use a loopback address, or the host it listens as")
 	}
-	if foreignOrigin(r, h.opt.Origins) {
+	if origin.Foreign(r.Host, r.Header.Values, h.opt.Origins) {
 		return refuse(http.StatusForbidden, "the request comes from a page of another site")
 	}
 	if h.isMetadata(r.URL.Path) {
@@ -214,11 +210,11 @@ func (h *Handler) authenticate(r *http.Request) (writ.Principal, error) {
 }
 
 // post takes one message.
-func (h *Handler) post(w *recorder, r *http.Request, who writ.Principal) error {
+func (h *Handler) post(w *response.Recorder, r *http.Request, who writ.Principal) error {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return refuse(http.StatusUnsupportedMediaType, "want Content-Type: application/json")
 	}
-	_ = w.control.SetReadDeadline(time.Now().Add(bodyTime))
+	_ = w.Control.SetReadDeadline(time.Now().Add(bodyTime))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessageBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return refuseMessage(http.StatusRequestEntityTooLarge, &rejection{
@@ -228,7 +224,7 @@ func (h *Handler) post(w *recorder, r *http.Request, who writ.Principal) error {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "the body could not be read")
 	}
-	_ = w.control.SetReadDeadline(time.Time{}) // a call, or a stream, may take its time
+	_ = w.Control.SetReadDeadline(time.Time{}) // a call, or a stream, may take its time
 	m, refused := inspect(data)
 	if refused != nil {
 		return refuseMessage(http.StatusBadRequest, refused)
@@ -244,9 +240,9 @@ func (h *Handler) logRefusal(r *http.Request, status int, reason string, err err
 	attrs := []slog.Attr{slog.String("method", r.Method), slog.Int("status", status), slog.String("reason", reason)}
 	if err != nil && r.Context().Err() == nil {
 		level = slog.LevelError
-		attrs = append(attrs, slog.String("error", reveal(err)))
-		if p, ok := errors.AsType[*panicked](err); ok {
-			attrs = append(attrs, slog.String("stack", string(p.stack)))
+		attrs = append(attrs, slog.String("error", writ.Reveal(err)))
+		if p, ok := errors.AsType[*response.Panic](err); ok {
+			attrs = append(attrs, slog.String("stack", string(p.Stack)))
 		}
 	}
 	h.server.log.LogAttrs(context.WithoutCancel(r.Context()), level, "mcp request refused", attrs...)

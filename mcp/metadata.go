@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+
+	"writ/response"
 )
 
 const metadataPath = "/.well-known/oauth-protected-resource"
@@ -14,7 +16,7 @@ func (h *Handler) isMetadata(path string) bool {
 	return h.opt.Issuer != "" && h.opt.Resource != "" && (path == metadataPath || path == metadataPath+Path)
 }
 
-func (h *Handler) metadata(w *recorder, r *http.Request) error {
+func (h *Handler) metadata(w *response.Recorder, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return refuse(http.StatusMethodNotAllowed, "want GET")
 	}

@@ -231,5 +231,5 @@ func (c *call) hintAt(ctx context.Context, id writ.ProcessID) *writ.WorkHint {
 }
 
 func (c *call) noHint(ctx context.Context, err error) {
-	c.log.LogAttrs(ctx, slog.LevelWarn, "no coordination hint", slog.String("tool", c.tool.name), slog.String("error", reveal(err)))
+	c.log.LogAttrs(ctx, slog.LevelWarn, "no coordination hint", slog.String("tool", c.tool.name), slog.String("error", writ.Reveal(err)))
 }

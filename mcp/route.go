@@ -8,12 +8,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"writ"
+	"writ/response"
 )
 
 // route brings a message to the era that it is of. A request that stands alone says so
 // in its header or in itself; initialize begins a session, whatever revision a client
 // hopes for; everything else belongs to a session.
-func (h *Handler) route(w *recorder, r *http.Request, m message, who writ.Principal) error {
+func (h *Handler) route(w *response.Recorder, r *http.Request, m message, who writ.Principal) error {
 	id := r.Header.Get("Mcp-Session-Id")
 	begins := m.method == "initialize" && m.revision < stateless
 	if id == "" && !begins && (m.revision >= stateless || r.Header.Get("Mcp-Protocol-Version") >= stateless) {
@@ -51,7 +52,7 @@ func (h *Handler) route(w *recorder, r *http.Request, m message, who writ.Princi
 
 // open begins a session of who. Only a client that can ask its user gets streams: the
 // others get each answer as one JSON value (spec/02 §2).
-func (h *Handler) open(w *recorder, r *http.Request, m message, who writ.Principal) error {
+func (h *Handler) open(w *response.Recorder, r *http.Request, m message, who writ.Principal) error {
 	kind, next := kindJSON, h.json
 	if m.asks {
 		kind, next = kindStream, h.stream
@@ -85,7 +86,7 @@ func (h *Handler) ofSession(id string, who writ.Principal) (http.Handler, error)
 }
 
 // resume takes the stream of a session, or its end.
-func (h *Handler) resume(w *recorder, r *http.Request, who writ.Principal) error {
+func (h *Handler) resume(w *response.Recorder, r *http.Request, who writ.Principal) error {
 	id := r.Header.Get("Mcp-Session-Id")
 	if id == "" && r.Header.Get("Mcp-Protocol-Version") >= stateless {
 		h.pass(h.alone, w, r, who) // says which methods there are
@@ -101,7 +102,7 @@ func (h *Handler) resume(w *recorder, r *http.Request, who writ.Principal) error
 
 // pass gives r to the SDK as a request of who. The SDK keeps to one UserID for each
 // session, beside our own check.
-func (h *Handler) pass(next http.Handler, w *recorder, r *http.Request, who writ.Principal) {
+func (h *Handler) pass(next http.Handler, w *response.Recorder, r *http.Request, who writ.Principal) {
 	info := &auth.TokenInfo{UserID: owner(who), Extra: map[string]any{principalKey: who}}
 	verified := func(context.Context, string, *http.Request) (*auth.TokenInfo, error) { return info, nil }
 	auth.RequireBearerToken(verified, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next).ServeHTTP(w, r)

@@ -3,9 +3,9 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"writ"
+	"writ/response"
 )
 
 func workOpenTool() tool {
@@ -280,11 +280,7 @@ func (c *call) hintMeanwhile(ctx context.Context, workspace writ.WorkspaceID, wo
 	done := make(chan struct{})
 	go func() { // ends with its question
 		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				err = &panicked{value: p, stack: debug.Stack()}
-			}
-		}()
+		defer response.Catch(&err)
 		h, found, err = c.works.Hint(ctx, c.who, workspace, work)
 	}()
 	return func(wanted bool) *writ.WorkHint {

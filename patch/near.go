@@ -3,6 +3,8 @@ package patch
 import (
 	"fmt"
 	"strings"
+
+	"writ/levenshtein"
 )
 
 // fault is an error of chunk i, at a line of the patch.
@@ -122,7 +124,7 @@ func (u *updater) nearLine(want []string) (at, which int) {
 		if tries++; tries > maxNearTries {
 			break
 		}
-		if d := distance(l, probe); d < best {
+		if d := levenshtein.Distance(l, probe); d < best {
 			at, best = i, d
 		}
 	}
@@ -152,25 +154,4 @@ func (c *counts) apart(d counts) int {
 		n += int(max(c[i], d[i]) - min(c[i], d[i]))
 	}
 	return n
-}
-
-// distance is the number of bytes to insert, delete or replace between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal = row[j+1]
-			row[j+1] = cost
-		}
-	}
-	return row[len(b)]
 }

@@ -1,6 +1,6 @@
 // Package policy decides: may this identity have this run, this change or this command,
-// must a person look at it first, or may it not. A [Set] is what an operator wrote, in Cedar, checked and
-// made ready; Decide is a pure function of a set and a request.
+// must a person look at it first, or may it not. A [Set] is what an operator wrote, in
+// Cedar, checked and made ready; Decide is a pure function of a set and a request.
 //
 // # Promises
 //
@@ -16,7 +16,7 @@
 // # The language
 //
 // Rules are Cedar policies (https://docs.cedarpolicy.com) without templates, checked
-// strictly against schema.cedarschema, which lists every entity type, action and
+// strictly against schema.cedarschema ([Schema]), which lists every entity type, action and
 // attribute. Every attribute is always there. These annotations mean something, and
 // any other is a fault:
 //

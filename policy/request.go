@@ -65,6 +65,10 @@ func FactsOf(s writ.RunSpec) RunFacts {
 		f.Inputs = append(f.Inputs, in.Path)
 		f.InputBytes += int64(len(in.Content))
 	}
+	for _, in := range s.Files {
+		f.Inputs = append(f.Inputs, in.Path)
+		f.InputBytes += in.Size
+	}
 	return f
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/cedar-policy/cedar-go/types"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
+
+	"writ/levenshtein"
 )
 
 // check reports what in p, which was parsed from st, does not fit the schema.
@@ -26,7 +28,7 @@ func (c *checker) check(p *ast.Policy, st statement, fault func(position, string
 		case !strings.HasPrefix(msg, "unable to find an applicable action"):
 			fault(c.locate(st, 0, msg), c.explain(msg))
 		case len(msgs) == 1: // else it only repeats that another fault spoils the rule
-			fault(st.find(0, "principal"), "the rule can never match: no action takes such a principal with such a resource (see the schema)")
+			fault(st.find(0, "principal"), "the rule can never match: no action takes such a principal with such a resource (see writ policy schema)")
 		}
 	}
 	at := st.conditions()
@@ -205,7 +207,7 @@ func (c *checker) explain(msg string) string {
 		slices.Sort(known)
 		return msg + ": the actions are " + strings.Join(known, ", ")
 	case strings.HasPrefix(msg, "unexpected type"), strings.HasPrefix(msg, "the types "):
-		return msg + ": compare values of one type (see the schema)"
+		return msg + ": compare values of one type (see writ policy schema)"
 	}
 	return msg
 }
@@ -221,7 +223,7 @@ func names[K ~string, V any](m map[K]V) string {
 // suggest says which attribute may have been meant by name.
 func suggest(name string, attrs resolved.RecordType) string {
 	for _, known := range slices.Sorted(maps.Keys(attrs)) {
-		if distance(name, string(known)) <= min(2, len(name)/3) {
+		if levenshtein.Distance(name, string(known)) <= min(2, len(name)/3) {
 			return fmt.Sprintf("did you mean %q?", known)
 		}
 	}
@@ -229,27 +231,6 @@ func suggest(name string, attrs resolved.RecordType) string {
 		return "it has none at all"
 	}
 	return "it has " + names(attrs)
-}
-
-// distance is how many characters to insert, drop or replace to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // text is n in Cedar's own words.

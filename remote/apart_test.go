@@ -123,8 +123,9 @@ func TestScenario97_AKilledRunner(t *testing.T) {
 	}
 	over := make(chan error, 2)
 	go func() { over <- procs.Exits(context.Background(), func(writ.ProcessStatus) error { return nil }) }()
+	silent := testkit.Begin(t, procs, testkit.Order(w, "sleep", "600"))
 	go func() { // a full pipe: it waits
-		_, err := procs.Input(context.Background(), testkit.Begin(t, procs, testkit.Order(w, "sleep", "600")).ID, make([]byte, 1<<20))
+		_, err := procs.Input(context.Background(), silent.ID, make([]byte, 1<<20))
 		over <- err
 	}()
 	testkit.Eventually(t, "both run", func() bool { all, _ := procs.Processes(t.Context()); return len(all) == 2 })
@@ -171,7 +172,11 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 	for socket, want := range map[string]string{
 		filepath.Join(dir, "none"): "writ runner --socket", file: "refused", dead: "refused", silent: "does not answer", "": "writ runner",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		patience := time.Minute
+		if socket == silent {
+			patience = 200 * time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		c, err := Dial(ctx, socket)
 		cancel()
 		if writ.KindOf(err) != writ.Unavailable || !strings.Contains(writ.Message(err), want) || !strings.Contains(writ.Message(err), socket) {

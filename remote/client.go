@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"slices"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -73,7 +70,7 @@ func dial(socket string) (*Client, error) {
 		}),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the socket's folder and peer credentials, of both ends, guard it
 		grpc.WithDefaultCallOptions(
-			grpc.ForceCodec(codec{}),
+			grpc.ForceCodecV2(codec{}),
 			grpc.MaxCallRecvMsgSize(MaxMessage),
 			grpc.MaxCallSendMsgSize(MaxMessage),
 		),
@@ -155,92 +152,6 @@ func invoke[T any](ctx context.Context, c *Client, method string, req any, opts 
 		return none, nil, fmt.Errorf("call %s of the runner: %w", method, context.DeadlineExceeded)
 	}
 	return none, err, nil
-}
-
-// Run is the runner's Run, never repeated. Beside its outcomes there is one more:
-// when contact is lost after the order was sent and before an answer came, the
-// result is writ.Interrupted with Started true, without an error, since the code
-// may have been executed; the output that came before went to emit. When the
-// runner could not be reached at all, the error is of kind writ.Unavailable.
-func (c *Client) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
-	const op = "run"
-	// JSON would turn bytes that are not UTF-8 into others.
-	if err := spec.Validate(); err != nil {
-		return writ.Result{}, &writ.Error{Kind: writ.Invalid, Op: op, Msg: err.Error()}
-	}
-	// The stream outlives ctx: a run that is cancelled still has a result.
-	streamCtx, drop := context.WithCancel(context.WithoutCancel(ctx))
-	defer drop()
-	stop := context.AfterFunc(ctx, drop) // until the order is sent
-	stream, err := c.conn.NewStream(streamCtx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+service+"/"+methodRun)
-	if !stop() {
-		return unsent(), nil
-	}
-	if err != nil {
-		return writ.Result{}, unreachable(op, err)
-	}
-	if err := stream.SendMsg(&request{Run: &order{ID: id, Digest: digest, Spec: spec}}); err != nil && !errors.Is(err, io.EOF) {
-		// io.EOF: the stream is over, and receiving says why.
-		return interrupted(err), nil
-	}
-	over := make(chan struct{})
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer close(over)
-	wg.Go(func() { c.cancelWith(ctx, over, stream, drop) })
-	return receive(op, stream, emit)
-}
-
-// cancelWith sends a cancel when ctx ends before over, and drops the stream when
-// that does not help.
-func (c *Client) cancelWith(ctx context.Context, over <-chan struct{}, stream grpc.ClientStream, drop func()) {
-	select {
-	case <-over:
-		return
-	case <-ctx.Done():
-	}
-	_ = stream.SendMsg(&request{Cancel: true}) // fails only when the stream is over
-	select {
-	case <-over:
-	case <-time.After(c.cancelWait):
-		drop()
-	}
-}
-
-// receive passes chunks to emit until the answer comes.
-func receive(op string, stream grpc.ClientStream, emit func(writ.Chunk)) (writ.Result, error) {
-	for {
-		var m reply
-		err := stream.RecvMsg(&m)
-		switch {
-		case err != nil:
-			if given := fromStatus(op, err, stream.Trailer()); given != nil {
-				return writ.Result{}, given
-			}
-			return interrupted(err), nil
-		case m.Result != nil && slices.Contains(writ.Outcomes, m.Result.Outcome):
-			return *m.Result, nil
-		case m.Chunk != nil && (m.Chunk.Stream == writ.Stdout || m.Chunk.Stream == writ.Stderr):
-			if emit != nil {
-				emit(*m.Chunk)
-			}
-		default:
-			return interrupted(errors.New("it sent a message that is none of the protocol")), nil
-		}
-	}
-}
-
-func unsent() writ.Result {
-	none := writ.NewOutput(nil, 0)
-	return writ.Result{Outcome: writ.Killed, Reason: "cancelled before it started", Stdout: none, Stderr: none}
-}
-
-func interrupted(err error) writ.Result {
-	none := writ.NewOutput(nil, 0)
-	return writ.Result{
-		Outcome: writ.Interrupted, Started: true, Stdout: none, Stderr: none,
-		Reason: "contact with the runner was lost before it said how the run ended: " + status.Convert(err).Message(),
-	}
 }
 
 func unreachable(op string, err error) error {

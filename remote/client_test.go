@@ -26,25 +26,33 @@ func needBubblewrap(t *testing.T) {
 
 func TestClientConforms(t *testing.T) {
 	needBubblewrap(t)
-	testkit.Runner(t, func(t *testing.T, opt runner.Options) testkit.AnyRunner {
-		p, err := sandbox.New(sandbox.Options{})
-		if err != nil {
-			t.Fatal(err)
+	testkit.Runner(t, startReal)
+}
+
+func TestClientConformsForInterpreter(t *testing.T) {
+	needBubblewrap(t)
+	testkit.Interpreter(t, startReal)
+}
+
+// startReal is a client of a real runner.
+func startReal(t *testing.T, opt runner.Options) testkit.AnyRunner {
+	p, err := sandbox.New(sandbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
 		}
-		t.Cleanup(func() {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		r := runner.New(p, opt)
-		t.Cleanup(func() {
-			if err := r.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-		c, _ := serve(t, r, ownUID())
-		return c
 	})
+	r := runner.New(p, opt)
+	t.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	c, _ := serve(t, r, ownUID())
+	return c
 }
 
 func TestNobodyThere(t *testing.T) {
@@ -111,8 +119,8 @@ func TestOnlyUnixSocketsHaveAPeer(t *testing.T) {
 // TestLostContactIsInterrupted: the server breaks the connection under a run.
 func TestLostContactIsInterrupted(t *testing.T) {
 	gone := make(chan struct{})
-	c, stop := serve(t, fake{run: func(ctx context.Context, _ string, _ writ.RunSpec, _ writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
-		emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("ready")})
+	c, stop := serve(t, fake{run: func(ctx context.Context, _ string, _ writ.RunSpec, _ writ.Digest, x *writ.Exchange) (writ.Result, error) {
+		x.Emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("ready")})
 		<-ctx.Done() // the end of the connection cancels the run
 		close(gone)
 		return writ.Result{Outcome: writ.Killed, Started: true}, nil
@@ -125,7 +133,7 @@ func TestLostContactIsInterrupted(t *testing.T) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		res, err := c.Run(context.Background(), "r", spec, d, up.Emit)
+		res, err := c.Run(context.Background(), "r", spec, d, &writ.Exchange{Emit: up.Emit})
 		done <- answer{res, err}
 	}()
 	up.Wait(t)
@@ -152,8 +160,8 @@ func errOnClose(c <-chan struct{}) <-chan struct{} {
 
 func TestClosingTheClientEndsItsRuns(t *testing.T) {
 	gone := make(chan struct{}, 1)
-	c, _ := serve(t, fake{run: func(ctx context.Context, _ string, _ writ.RunSpec, _ writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
-		emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("ready")})
+	c, _ := serve(t, fake{run: func(ctx context.Context, _ string, _ writ.RunSpec, _ writ.Digest, x *writ.Exchange) (writ.Result, error) {
+		x.Emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("ready")})
 		<-ctx.Done()
 		gone <- struct{}{}
 		return writ.Result{}, io.ErrUnexpectedEOF
@@ -162,7 +170,7 @@ func TestClosingTheClientEndsItsRuns(t *testing.T) {
 	spec, d := specOf("x")
 	done := make(chan writ.Result, 1)
 	go func() {
-		res, err := c.Run(context.Background(), "r", spec, d, up.Emit)
+		res, err := c.Run(context.Background(), "r", spec, d, &writ.Exchange{Emit: up.Emit})
 		if err != nil {
 			t.Error(err)
 		}
@@ -181,8 +189,8 @@ func TestClosingTheClientEndsItsRuns(t *testing.T) {
 // TestRunnerThatDoesNotCancelIsGivenUp: cancelling is bounded on this side too.
 func TestRunnerThatDoesNotCancelIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
-	c, _ := serve(t, fake{run: func(_ context.Context, _ string, _ writ.RunSpec, _ writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
-		emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("ready")})
+	c, _ := serve(t, fake{run: func(_ context.Context, _ string, _ writ.RunSpec, _ writ.Digest, x *writ.Exchange) (writ.Result, error) {
+		x.Emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("ready")})
 		<-release
 		return writ.Result{Outcome: writ.Succeeded, Started: true}, nil
 	}}, ownUID())
@@ -194,7 +202,7 @@ func TestRunnerThatDoesNotCancelIsGivenUp(t *testing.T) {
 	spec, d := specOf("x")
 	done := make(chan writ.Result, 1)
 	go func() {
-		res, err := c.Run(ctx, "r", spec, d, up.Emit)
+		res, err := c.Run(ctx, "r", spec, d, &writ.Exchange{Emit: up.Emit})
 		if err != nil {
 			t.Error(err)
 		}

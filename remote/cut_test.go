@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"path/filepath"
 	"sync"
@@ -193,5 +195,104 @@ func TestScenario102And103_ASocketThatIsCutAnywhere(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// At whatever byte the socket is cut, a run that gets and gives files is executed once or
+// not at all, what is said not to be started is not, and no part of a file is taken for
+// the whole.
+func TestRunsWithFilesOnASocketThatIsCutAnywhere(t *testing.T) {
+	in, out := random(t, 700), random(t, 800)
+	var mu sync.Mutex
+	begun := map[string]int{} // guarded by mu: runs that had their files, by id
+	count := func(id string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return begun[id]
+	}
+	socket, stop := listenParts(t, Parts{Runner: fake{run: func(ctx context.Context, id string, spec writ.RunSpec, _ writ.Digest, x *writ.Exchange) (writ.Result, error) {
+		r, err := x.Open(ctx, spec.Files[0].Digest)
+		if err != nil {
+			return writ.Result{}, err
+		}
+		b, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return writ.Result{}, err
+		}
+		if !bytes.Equal(b, in) {
+			t.Errorf("%d bytes of the input were taken for all", len(b))
+		}
+		mu.Lock()
+		begun[id]++
+		mu.Unlock()
+		x.Emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("output")})
+		f, err := give(ctx, x, "out", out)
+		if err != nil {
+			return writ.Result{Outcome: writ.Succeeded, Started: true, DroppedFiles: 1}, nil
+		}
+		return writ.Result{Outcome: writ.Succeeded, Started: true, Files: []writ.OutputFile{f}}, nil
+	}}}, ownUID())
+	spec := specWith(in)
+	type outcome struct {
+		id  string
+		res writ.Result
+		err error
+	}
+	try := func(toward, back int64) (outcome, *cutter) {
+		cut := newCutter(t, socket, toward, back)
+		client, err := dial(cut.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		s, id := newShelf(in), writ.NewID("run")
+		res, err := client.Run(t.Context(), id, spec, spec.Digest(), s.exchange())
+		for _, f := range s.kept {
+			if f.Digest != writ.DigestOf(out) {
+				t.Errorf("a part of an output was taken for all: %+v", f)
+			}
+		}
+		if len(res.Files) > 0 && len(s.kept) == 0 {
+			t.Error("the result has a file that was not kept")
+		}
+		return outcome{id, res, err}, cut
+	}
+	first, whole := try(-1, -1)
+	if first.err != nil || first.res.Outcome != writ.Succeeded || count(first.id) != 1 {
+		t.Fatalf("uncut: %+v", first)
+	}
+	var all []outcome
+	const step = 23
+	for n := int64(0); n <= whole.toward.Load()+step; n += step {
+		o, _ := try(n, -1)
+		all = append(all, o)
+	}
+	for n := int64(0); n <= whole.back.Load()+step; n += step {
+		o, _ := try(-1, n)
+		all = append(all, o)
+	}
+	stop() // whatever is under way is over
+	said := map[string]int{}
+	for _, o := range all {
+		n := count(o.id)
+		lost := o.err == nil && o.res.Outcome == writ.Interrupted && o.res.Started
+		switch {
+		case n > 1, o.err != nil && (n != 0 || writ.KindOf(o.err) != writ.Unavailable), o.err == nil && !lost && (n != 1 || o.res.Outcome != writ.Succeeded):
+			t.Errorf("executed %d times, and the answer is %+v, %v", n, o.res, o.err)
+		case o.err != nil:
+			said["not sent"]++
+		case !lost:
+			said["done"]++
+		case n == 1:
+			said["interrupted, executed"]++
+		default:
+			said["interrupted, not executed"]++
+		}
+	}
+	t.Logf("%v", said)
+	for _, what := range []string{"done", "interrupted, executed", "interrupted, not executed", "not sent"} {
+		if said[what] == 0 {
+			t.Errorf("no cut led to: %s", what)
+		}
 	}
 }

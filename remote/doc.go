@@ -7,7 +7,12 @@
 // been started, or typed at, the error has writ.ErrDispatchUnknown in its chain. No call
 // is ever repeated, and none waits for another.
 // It refuses to know what a run or a patch is made of; its messages carry the types
-// of package writ as they are.
+// of package writ as they are. The bytes of a run's files pass through in pieces: neither
+// end holds more than some of them.
+//
+// To the gateway the runner is hostile where it says what it wants and gives: it gets no
+// bytes but those of the run's spec, and no more room than that grants. To the runner the
+// gateway is not, but no fault of its holds up more than its own run.
 //
 // # The wire
 //
@@ -47,13 +52,43 @@
 //
 // Run, from the gateway:
 //
-//	first   {"run": {"id": string, "digest": writ.Digest, "spec": writ.RunSpec}}
+//	first   {"run": {"id": string, "digest": writ.Digest, "spec": writ.RunSpec,
+//	                 "opens": bool, "keeps": bool}}
 //	later   {"cancel": true}    ends the run as killed; the answer still comes
+//	        bytes               of the input that was asked for
+//	        {"end": verdict}    the input is over
+//	        {"kept": verdict}   of an output
 //
 // Run, from the runner:
 //
-//	first   {"chunk": writ.Chunk}      none or more
-//	last    {"result": writ.Result}    exactly one, then status OK
+//	first   {"chunk": writ.Chunk}       none or more
+//	        {"open": writ.Digest}       asks for an input of the spec
+//	        {"more": true}              takes one message of its bytes
+//	        {"close": true}             wants no more of it
+//	        {"keep": writ.OutputFile}   gives an output, without its digest
+//	        bytes                       of the output
+//	        {"end": verdict}            the output is over
+//	last    {"result": writ.Result}     exactly one, then status OK
+//
+// Bytes of a file are not JSON: such a message is a zero byte, then 1 to 256 KiB of the
+// file as they are. A verdict is {} when all is well, else {"error": {"kind": string,
+// "code": string, or none, "message": string}}, as of a writ.Error. Opens and keeps say
+// what the exchange has; without them the runner must not ask, or give.
+//
+// An input is sent after {"open"}, and ended by exactly one {"end"}, which has an error
+// when there are no bytes, not as many as the spec says, or no more are wanted. Four
+// messages of bytes may be sent, and one more for each {"more"}. An output is exactly as
+// many bytes as its size, or ended with an error; exactly one {"kept"} answers it, which
+// may come before the end when it has an error. The runner sends nothing else before an
+// input has ended, or an output is answered, but for what gives them up: a chunk, and the
+// result. Each end listens at any time, so that a cancel and a refusal get through.
+//
+// The gateway sends no bytes but those of the spec, and takes no more outputs than
+// spec.Collect says (files that are kept, whether symlinks are, the size of each and of all
+// together); those that it failed to keep count only against Limits.Files. In the result
+// each file is one that was kept, of the digest that the runner says, or an input of the
+// spec as it was. Anything else of the runner is nonsense, and the run interrupted. The
+// runner takes no more of an input than its size.
 //
 // An error in place of the last message has a gRPC status: the code says its kind,
 // by the table in errors.go, the message is for the client, and the trailer

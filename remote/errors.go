@@ -19,7 +19,7 @@ const answerTrailer = "writ-answer"
 const codeTrailer = "writ-code"
 
 // codePattern is what a Code looks like.
-var codePattern = regexp.MustCompile(`^[A-Z][A-Z_]{0,63}$`)
+var codePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z_]{0,63}$`)
 
 // maxMessageBytes bounds an error's text: it travels as a header.
 const maxMessageBytes = 8 << 10
@@ -65,14 +65,20 @@ func toStatus(err error) (metadata.MD, error) {
 	if kind != writ.Internal {
 		text = writ.Message(err)
 	}
-	if len(text) > maxMessageBytes {
-		text = string(writ.CutRune([]byte(text[:maxMessageBytes]))) + "..."
-	}
+	text = cutMessage(text)
 	trailer := metadata.Pairs(answerTrailer, "1")
 	if code := writ.CodeOf(err); codePattern.MatchString(code) {
 		trailer.Set(codeTrailer, code)
 	}
 	return trailer, status.Error(codeOf(kind), text)
+}
+
+// cutMessage is text, cut where it is longer than an error's may be.
+func cutMessage(text string) string {
+	if len(text) <= maxMessageBytes {
+		return text
+	}
+	return string(writ.CutRune([]byte(text[:maxMessageBytes]))) + "..."
 }
 
 // fromStatus is the error that the runner gave, or nil when err comes from the

@@ -7,18 +7,20 @@ import (
 	"path/filepath"
 	"testing"
 
+	"google.golang.org/grpc/mem"
+
 	"writ"
 )
 
 // fake is a Runner of functions.
 type fake struct {
-	run       func(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error)
+	run       func(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error)
 	probe     func(ctx context.Context) (writ.Enforcement, error)
 	languages []writ.LanguageStatus
 }
 
-func (f fake) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
-	return f.run(ctx, id, spec, digest, emit)
+func (f fake) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error) {
+	return f.run(ctx, id, spec, digest, x)
 }
 
 func (f fake) Probe(ctx context.Context) (writ.Enforcement, error) { return f.probe(ctx) }
@@ -26,7 +28,7 @@ func (f fake) Probe(ctx context.Context) (writ.Enforcement, error) { return f.pr
 func (f fake) Languages(context.Context) ([]writ.LanguageStatus, error) { return f.languages, nil }
 
 // socketDir is a private folder with a short path: a socket's has 107 bytes.
-func socketDir(t *testing.T) string {
+func socketDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "writ")
 	if err != nil {
@@ -41,19 +43,19 @@ func socketDir(t *testing.T) string {
 }
 
 // serve serves r to uid and returns a client of it, and what ends the server.
-func serve(t *testing.T, r Runner, uid uint32) (c *Client, stop func()) {
+func serve(t testing.TB, r Runner, uid uint32) (c *Client, stop func()) {
 	t.Helper()
 	return serveFiles(t, r, nil, uid)
 }
 
 // serveFiles is serve, with files.
-func serveFiles(t *testing.T, r Runner, files Files, uid uint32) (c *Client, stop func()) {
+func serveFiles(t testing.TB, r Runner, files Files, uid uint32) (c *Client, stop func()) {
 	t.Helper()
 	return serveParts(t, Parts{Runner: r, Files: files}, uid)
 }
 
 // serveParts is serve, with all parts.
-func serveParts(t *testing.T, parts Parts, uid uint32) (c *Client, stop func()) {
+func serveParts(t testing.TB, parts Parts, uid uint32) (c *Client, stop func()) {
 	t.Helper()
 	socket, stop := listenParts(t, parts, uid)
 	c, err := dial(socket)
@@ -65,7 +67,7 @@ func serveParts(t *testing.T, parts Parts, uid uint32) (c *Client, stop func()) 
 }
 
 // listenParts serves parts to uid on a new socket until stop is called, or t ends.
-func listenParts(t *testing.T, parts Parts, uid uint32) (socket string, stop func()) {
+func listenParts(t testing.TB, parts Parts, uid uint32) (socket string, stop func()) {
 	t.Helper()
 	socket = filepath.Join(socketDir(t), "s")
 	ln, err := net.Listen("unix", socket)
@@ -88,6 +90,17 @@ func listenParts(t *testing.T, parts Parts, uid uint32) (socket string, stop fun
 	}
 	t.Cleanup(stop)
 	return socket, stop
+}
+
+// encoded is v as it crosses the wire.
+func encoded(v any) ([]byte, error) {
+	b, err := codec{}.Marshal(v)
+	return b.Materialize(), err
+}
+
+// decoded is the inverse.
+func decoded(b []byte, v any) error {
+	return codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, v)
 }
 
 func ownUID() uint32 { return uint32(os.Getuid()) }

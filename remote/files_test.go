@@ -72,7 +72,7 @@ func TestErrorsOfFilesKeepKindCodeAndText(t *testing.T) {
 		}
 	}
 	// What is no code does not become one.
-	for _, code := range []string{"lower", "WITH SPACE", "A\nB", strings.Repeat("A", 65)} {
+	for _, code := range []string{"-", "a-b", "WITH SPACE", "A\nB", strings.Repeat("A", 65)} {
 		next = &writ.Error{Kind: writ.Denied, Code: code, Msg: "m"}
 		if _, err := c.Files().Read(t.Context(), writ.Workspace{}, "a", 0, 1); writ.CodeOf(err) != "" || writ.KindOf(err) != writ.Denied {
 			t.Errorf("code %q became %q of %v", code, writ.CodeOf(err), err)

@@ -101,9 +101,9 @@ func gatewayProcess(dir, mark string) error {
 	}
 	up := testkit.NewFlag("ready")
 	spec := testkit.Sleeper(mark)
-	_, err = p.Client().Run(context.Background(), "r", spec, spec.Digest(), func(c writ.Chunk) {
+	_, err = p.Client().Run(context.Background(), "r", spec, spec.Digest(), &writ.Exchange{Emit: func(c writ.Chunk) {
 		up.Emit(c)
 		fmt.Printf("%d\n", p.cmd.Process.Pid)
-	})
+	}})
 	return err
 }

@@ -24,6 +24,9 @@ const (
 	endWait   = 15 * time.Second // for a child to end when it is told to: more than closeWait and drainWait
 )
 
+// defaultPath is where programs are looked for when nothing says where.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // Process is a runner that is a child of this process. It ends when this process
 // does, however that ends.
 type Process struct {
@@ -41,9 +44,10 @@ type Process struct {
 
 // Start runs "EXE runner --socket DIR/runner.sock ARGS...", where exe is a path, and returns
 // when it serves. It makes no box for that, which would take longer than all else: that it
-// runs does not mean that it can run anything, which Probe says. dir is made with mode 0700; one that is there must be
-// this user's alone. The child gets no environment but a PATH and a locale, and no
-// descriptor but its pipes. Its log goes to log, a line at a time or more.
+// runs does not mean that it can run anything, which Probe says. dir is made with mode 0700;
+// one that is there must be this user's alone. The child gets no environment but PATH, as it
+// is here, and a locale, and no descriptor but its pipes. Its log goes to log, a line at a
+// time or more.
 //
 // When the child ends, or gives no answer until ctx ends or 30 s have passed, Start
 // leaves nothing behind and answers a *writ.Error of kind writ.Unavailable with the
@@ -66,7 +70,9 @@ func Start(ctx context.Context, exe, dir string, args []string, log io.Writer) (
 	}
 	p.cmd = exec.Command(exe, append([]string{"runner", "--socket", p.socket}, args...)...)
 	p.cmd.Dir = "/"
-	p.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	// It finds bubblewrap where this process would, so that what an operator is told of one
+	// is true of the other.
+	p.cmd.Env = []string{"PATH=" + cmp.Or(os.Getenv("PATH"), defaultPath), "LANG=C.UTF-8"}
 	p.cmd.Stderr = p.tail
 	p.cmd.WaitDelay = time.Second // something else may hold its standard error
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -58,7 +58,7 @@ func sleep(t *testing.T, p *Process, mark string) <-chan writ.Result {
 	spec := testkit.Sleeper(mark)
 	done := make(chan writ.Result, 1)
 	go func() { // ends with the run
-		res, err := p.Client().Run(context.Background(), "run-"+mark, spec, spec.Digest(), up.Emit)
+		res, err := p.Client().Run(context.Background(), "run-"+mark, spec, spec.Digest(), &writ.Exchange{Emit: up.Emit})
 		if err != nil {
 			t.Errorf("run: %v", err)
 		}
@@ -75,6 +75,18 @@ func sleep(t *testing.T, p *Process, mark string) <-chan writ.Result {
 func gone(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || bytes.Contains(b, []byte(") Z "))
+}
+
+// stopped reports whether no thread of pid goes on: a signal to stop is with them later
+// than it is sent.
+func stopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, f := range threads {
+		if b, err := os.ReadFile(f); err != nil || !bytes.Contains(b, []byte(") T ")) {
+			return false
+		}
+	}
+	return err == nil && len(threads) > 0
 }
 
 // TestStartWaitsForNoSandbox: files can be read long before a box was made.
@@ -145,6 +157,10 @@ func TestEX28_ChildInheritsNothing(t *testing.T) {
 	}
 	if slices.Sort(names); !slices.Equal(names, []string{"LANG", "PATH"}) {
 		t.Errorf("environment %q", env)
+	}
+	// By it the child finds bubblewrap: as writ doctor does, which runs with ours.
+	if want := "PATH=" + os.Getenv("PATH") + "\x00"; !strings.Contains(string(env), want) {
+		t.Errorf("environment %q, want %q in it", env, want)
 	}
 	fds, err := os.ReadDir(proc + "fd")
 	if err != nil {
@@ -242,7 +258,7 @@ func TestScenario15_RunnerWithoutBubblewrapStarts(t *testing.T) {
 		t.Errorf("Probe = %v, want unavailable, naming the path", err)
 	}
 	spec := testkit.Spec("sh", "echo ran")
-	res, err := p.Client().Run(t.Context(), "r", spec, spec.Digest(), func(writ.Chunk) { t.Error("there was output") })
+	res, err := p.Client().Run(t.Context(), "r", spec, spec.Digest(), &writ.Exchange{Emit: func(writ.Chunk) { t.Error("there was output") }})
 	if writ.KindOf(err) != writ.Unavailable || !strings.Contains(writ.Message(err), "/nonexistent/bwrap") {
 		t.Errorf("Run = %+v, %v; want unavailable, naming the path", res, err)
 	}
@@ -301,6 +317,7 @@ func TestStuckRunnerIsKilled(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	testkit.Eventually(t, "each of its threads has stopped", func() bool { return stopped(p.cmd.Process.Pid) })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := p.Close(ctx); err == nil || !strings.Contains(err.Error(), "killed") {

@@ -92,7 +92,7 @@ func TestProcessWireIsAsSpecified(t *testing.T) {
 		{&resizeOrder{"proc-1", writ.FirstTerminalSize}, `{"process_id":"proc-1","size":{"rows":24,"cols":80}}`},
 		{&terminateOrder{"proc-1", writ.Kill{Signal: "TERM", Grace: 5}}, `{"process_id":"proc-1","kill":{"signal":"TERM","grace":5}}`},
 	} {
-		b, err := codec{}.Marshal(tt.msg)
+		b, err := encoded(tt.msg)
 		if got := strings.TrimSpace(string(b)); err != nil || got != tt.want {
 			t.Errorf("message %s, %v\nwant    %s", got, err, tt.want)
 		}

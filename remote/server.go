@@ -2,12 +2,12 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -48,7 +48,7 @@ func (p Parts) filled() served {
 // the rest, waits for all of them and returns nil; any other return is an error.
 func Serve(ctx context.Context, ln net.Listener, parts Parts, uid uint32) error {
 	srv := grpc.NewServer(
-		grpc.ForceServerCodec(codec{}),
+		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
 		grpc.InitialWindowSize(callWindow),
@@ -109,6 +109,10 @@ func unary[Req, T any](call func(served, context.Context, *Req) (T, error)) grpc
 			return nil, err
 		}
 		out, err := call(srv.(served), ctx, &req)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+			// The client's own time, which may be over here before it is there: no answer.
+			return nil, status.FromContextError(context.DeadlineExceeded).Err()
+		}
 		if err != nil {
 			trailer, st := toStatus(err)
 			if err := grpc.SetTrailer(ctx, trailer); err != nil {
@@ -118,36 +122,4 @@ func unary[Req, T any](call func(served, context.Context, *Req) (T, error)) grpc
 		}
 		return &out, nil
 	}
-}
-
-// serveRun is the handler of Run.
-func serveRun(srv any, stream grpc.ServerStream) error {
-	var first request
-	if err := stream.RecvMsg(&first); err != nil {
-		return err
-	}
-	if first.Run == nil {
-		return status.Error(codes.InvalidArgument, "the first message of Run must be the order")
-	}
-	ctx, cancel := context.WithCancel(stream.Context()) // ends with the connection
-	defer cancel()
-	go func() { // ends with the stream, which ends when this handler returns
-		var later request
-		for stream.RecvMsg(&later) == nil {
-			if later.Cancel {
-				cancel()
-			}
-		}
-	}()
-
-	emit := func(c writ.Chunk) {
-		_ = stream.SendMsg(&reply{Chunk: &c}) // fails only with the connection, which ends ctx
-	}
-	res, err := srv.(served).Run(ctx, first.Run.ID, first.Run.Spec, first.Run.Digest, emit)
-	if err != nil {
-		trailer, st := toStatus(err)
-		stream.SetTrailer(trailer)
-		return st
-	}
-	return stream.SendMsg(&reply{Result: &res})
 }

@@ -5,8 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
+
+	"google.golang.org/grpc/mem"
 
 	"writ"
 )
@@ -14,14 +15,15 @@ import (
 // Runner is what is served, and what a Client is. The contracts of its methods are
 // those of package runner.
 type Runner interface {
-	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error)
+	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error)
 	Probe(ctx context.Context) (writ.Enforcement, error)
 	Languages(ctx context.Context) ([]writ.LanguageStatus, error)
 }
 
 // MaxMessage bounds one message. It fits the largest spec and the largest result:
-// in JSON a byte of text takes up to six, a byte of content a third more.
-const MaxMessage = 6*(writ.MaxCodeBytes+writ.MaxStdinBytes) + 2*writ.MaxInputBytes + 32<<20
+// in JSON a byte of text takes up to six, a byte of content a third more, and what a file
+// has beside its path less than 256.
+const MaxMessage = 6*(writ.MaxCodeBytes+writ.MaxStdinBytes+writ.MaxFilePaths) + 2*writ.MaxInputBytes + 256*writ.MaxFiles + 32<<20
 
 const (
 	service         = "writ.v1.Runner"
@@ -30,39 +32,25 @@ const (
 	methodLanguages = "Languages"
 )
 
-// request is a message from the gateway on Run. Exactly one field is set.
-type request struct {
-	Run    *order `json:"run,omitempty"`
-	Cancel bool   `json:"cancel,omitempty"`
-}
-
-// order is what to run.
-type order struct {
-	ID     string       `json:"id"`
-	Digest writ.Digest  `json:"digest"`
-	Spec   writ.RunSpec `json:"spec"`
-}
-
-// reply is a message from the runner on Run. Exactly one field is set.
-type reply struct {
-	Chunk  *writ.Chunk  `json:"chunk,omitempty"`
-	Result *writ.Result `json:"result,omitempty"`
-}
-
 // empty is the request of a method without one.
 type empty struct{}
 
-// codec is JSON, and a window of a file is what doc.go says. It is given to each server
-// and client as an option; the registry of package encoding is left alone.
+// codec is JSON; a window of a file and the messages of Run are what doc.go says. It is
+// given to each server and client as an option; the registry of package encoding is left
+// alone.
 type codec struct{}
 
 func (codec) Name() string { return "json" }
 
-func (codec) Marshal(v any) ([]byte, error) {
-	if w, ok := v.(*writ.FileWindow); ok {
-		return marshalWindow(*w)
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	switch v := v.(type) {
+	case *frame:
+		return v.marshal(), nil
+	case *writ.FileWindow:
+		return marshalWindow(*v)
 	}
-	return marshalLine(v)
+	b, err := marshalLine(v)
+	return mem.BufferSlice{mem.SliceBuffer(b)}, err
 }
 
 // marshalLine is v as one line of JSON, with its end.
@@ -76,23 +64,29 @@ func marshalLine(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (codec) Unmarshal(data []byte, v any) error {
-	if w, ok := v.(*writ.FileWindow); ok {
-		return unmarshalWindow(data, w)
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	switch v := v.(type) {
+	case *request:
+		if v.Data = dataOf(data); v.Data != nil {
+			return nil
+		}
+	case *reply:
+		if v.Data = dataOf(data); v.Data != nil {
+			return nil
+		}
+	case *writ.FileWindow:
+		return unmarshalWindow(data.Materialize(), v)
 	}
-	return json.Unmarshal(data, v)
+	return json.Unmarshal(data.Materialize(), v)
 }
 
-// marshalWindow writes the content as it is: base64 within JSON takes several passes over
+// marshalWindow gives the content as it is: base64 within JSON takes several passes over
 // it at both ends, which for a large file was a good part of reading it.
-func marshalWindow(w writ.FileWindow) ([]byte, error) {
+func marshalWindow(w writ.FileWindow) (mem.BufferSlice, error) {
 	content := w.Content
 	w.Content = nil
 	head, err := marshalLine(w)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(head, content), nil
+	return mem.BufferSlice{mem.SliceBuffer(head), mem.SliceBuffer(content)}, err
 }
 
 // unmarshalWindow keeps data: the content is a part of it.

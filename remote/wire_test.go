@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -28,23 +29,33 @@ func TestWireIsAsSpecified(t *testing.T) {
 	}{
 		{&request{Run: &order{ID: "r1", Digest: "d", Spec: writ.RunSpec{Language: "sh", Code: "a<b", Inputs: spec.Inputs}}},
 			`{"run":{"id":"r1","digest":"d","spec":{"language":"sh","code":"a<b","inputs":[{"path":"f","content":"AA=="}]}}}`},
+		{&request{Run: &order{ID: "r1", Opens: true, Keeps: true}}, `{"run":{"id":"r1","digest":"","spec":{"language":"","code":""},"opens":true,"keeps":true}}`},
 		{&request{Cancel: true}, `{"cancel":true}`},
+		{&request{End: &verdict{}}, `{"end":{}}`},
+		{&request{Kept: verdictOf(&writ.Error{Kind: writ.Exhausted, Code: "FULL", Msg: "no room", Err: errors.New("not told")})},
+			`{"kept":{"error":{"kind":"exhausted","code":"FULL","message":"no room"}}}`},
+		{&request{Kept: verdictOf(errors.New("not told"))}, `{"kept":{"error":{"kind":"internal","message":"internal error"}}}`},
+		{&reply{Open: "d"}, `{"open":"d"}`},
+		{&reply{More: true}, `{"more":true}`},
+		{&reply{Close: true}, `{"close":true}`},
+		{&reply{Keep: &writ.OutputFile{Path: "f", Size: 3, State: writ.OutputNew}}, `{"keep":{"path":"f","digest":"","size":3,"state":"new"}}`},
+		{bytesOf(2), "\x00\x00\x00"},
 		{&reply{Chunk: &writ.Chunk{Stream: writ.Stderr, Data: []byte{255}}}, `{"chunk":{"stream":"stderr","data":"/w=="}}`},
 		{&empty{}, `{}`},
 		{&writ.FileWindow{Path: "a<b", Version: "v", Offset: 1, Content: []byte("x\n\x00\xff"), Next: 5},
 			`{"path":"a<b","version":"v","offset":1,"content":null,"next":5}` + "\nx\n\x00\xff"},
 	} {
-		b, err := codec{}.Marshal(tt.msg)
+		b, err := encoded(tt.msg)
 		if got := strings.TrimSpace(string(b)); err != nil || got != tt.want {
 			t.Errorf("message %s, %v\nwant    %s", got, err, tt.want)
 		}
 	}
-	b, err := codec{}.Marshal(&request{Run: &order{ID: "r", Digest: d, Spec: spec}})
+	b, err := encoded(&request{Run: &order{ID: "r", Digest: d, Spec: spec}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var back request
-	if err := (codec{}).Unmarshal(b, &back); err != nil || back.Run.Spec.Digest() != spec.Digest() {
+	if err := decoded(b, &back); err != nil || back.Run.Spec.Digest() != spec.Digest() {
 		t.Errorf("a spec changed on the wire: %v", err)
 	}
 }
@@ -60,10 +71,10 @@ func TestWindowsCrossAsTheyAre(t *testing.T) {
 		{Path: "empty", Content: []byte{}},
 		{Content: []byte("\n{}\n"), Offset: 1 << 40, Next: 1<<40 + 4},
 	} {
-		b, err := codec{}.Marshal(&w)
+		b, err := encoded(&w)
 		var back writ.FileWindow
 		if err == nil {
-			err = codec{}.Unmarshal(b, &back)
+			err = decoded(b, &back)
 		}
 		if diff := cmp.Diff(w, back); err != nil || diff != "" {
 			t.Errorf("%q: %v %s", w.Path, err, diff)
@@ -71,7 +82,7 @@ func TestWindowsCrossAsTheyAre(t *testing.T) {
 	}
 	for _, bad := range []string{"", `{"path":"a"}`, "\nx", "{]\nx", `{"offset":"1"}` + "\nx"} {
 		var w writ.FileWindow
-		if err := (codec{}).Unmarshal([]byte(bad), &w); err == nil {
+		if err := decoded([]byte(bad), &w); err == nil {
 			t.Errorf("%q is taken for a window: %+v", bad, w)
 		}
 	}
@@ -92,16 +103,27 @@ func TestLargestMessagesFit(t *testing.T) {
 	if err := spec.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	var kept []writ.OutputFile
+	digest := writ.DigestOf(nil)
+	spec.Kind = writ.RunInterpreter
+	for i := range writ.MaxFiles / part {
+		path := fmt.Sprintf("%06d", i) + worst(writ.MaxFilePaths/writ.MaxFiles-6)
+		spec.Files = append(spec.Files, writ.FileInput{Path: path, Digest: digest, Size: writ.MaxLimits.WorkspaceBytes, ReadOnly: true, Exec: true})
+		kept = append(kept, writ.OutputFile{Path: path, Digest: digest, Size: writ.MaxLimits.WorkspaceBytes, State: writ.OutputChanged, Exec: true})
+	}
+	if err := spec.Validate(); err != nil {
+		t.Fatal(err)
+	}
 	text, raw := []byte(worst(int(writ.MaxLimits.OutputBytes/part))), make([]byte, writ.MaxLimits.OutputBytes/part)
 	for i := range raw {
 		raw[i] = 0xff - byte(i)&0x7f // none of it is UTF-8
 	}
 	for name, msg := range map[string]any{
 		"spec":   &request{Run: &order{ID: "r", Digest: spec.Digest(), Spec: spec}},
-		"text":   &reply{Result: &writ.Result{Stdout: writ.NewOutput(text, int64(len(text))), Stderr: writ.NewOutput(text, int64(len(text)))}},
-		"binary": &reply{Result: &writ.Result{Stdout: writ.NewOutput(raw, int64(len(raw))), Stderr: writ.NewOutput(raw, int64(len(raw)))}},
+		"text":   &reply{Result: &writ.Result{Files: kept, Stdout: writ.NewOutput(text, int64(len(text))), Stderr: writ.NewOutput(text, int64(len(text)))}},
+		"binary": &reply{Result: &writ.Result{Files: kept, Stdout: writ.NewOutput(raw, int64(len(raw))), Stderr: writ.NewOutput(raw, int64(len(raw)))}},
 	} {
-		b, err := codec{}.Marshal(msg)
+		b, err := encoded(msg)
 		if err != nil || len(b) > MaxMessage/part {
 			t.Errorf("%s: %d bytes of %d, %v", name, len(b)*part, MaxMessage, err)
 		}
@@ -111,7 +133,7 @@ func TestLargestMessagesFit(t *testing.T) {
 func TestBigSpecAndResultCross(t *testing.T) {
 	spec := writ.RunSpec{Language: "sh", Code: strings.Repeat("x", 1<<20), Stdin: strings.Repeat("\u2192", 2<<20),
 		Inputs: []writ.Input{{Path: "f", Content: make([]byte, 8<<20)}}, Limits: writ.MaxLimits}
-	c, _ := serve(t, fake{run: func(_ context.Context, _ string, s writ.RunSpec, d writ.Digest, _ func(writ.Chunk)) (writ.Result, error) {
+	c, _ := serve(t, fake{run: func(_ context.Context, _ string, s writ.RunSpec, d writ.Digest, _ *writ.Exchange) (writ.Result, error) {
 		if s.Digest() != d {
 			return writ.Result{}, errors.New("the spec changed")
 		}
@@ -147,7 +169,7 @@ func TestErrorsCrossAsKindAndMessage(t *testing.T) {
 	for _, k := range writ.Kinds {
 		given := &writ.Error{Kind: k, Op: "op", Msg: "what \u2192 was wrong: " + k.String(), Err: errors.New("detail")}
 		c, _ := serve(t, fake{
-			run: func(context.Context, string, writ.RunSpec, writ.Digest, func(writ.Chunk)) (writ.Result, error) {
+			run: func(context.Context, string, writ.RunSpec, writ.Digest, *writ.Exchange) (writ.Result, error) {
 				return writ.Result{}, given
 			},
 			probe: func(context.Context) (writ.Enforcement, error) { return writ.Enforcement{}, given },
@@ -213,7 +235,7 @@ func TestTransportErrorIsNoAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		srv := grpc.NewServer(grpc.ForceServerCodec(codec{}))
+		srv := grpc.NewServer(grpc.ForceServerCodecV2(codec{}))
 		srv.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil),
 			Streams: []grpc.StreamDesc{{StreamName: methodRun, Handler: tt.stream, ServerStreams: true, ClientStreams: true}}}, nil)
 		served := make(chan error, 1)
@@ -223,7 +245,7 @@ func TestTransportErrorIsNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec, d := specOf("x")
-		res, err := c.Run(t.Context(), "r", spec, d, func(writ.Chunk) { t.Errorf("%s: a chunk was passed on", tt.name) })
+		res, err := c.Run(t.Context(), "r", spec, d, &writ.Exchange{Emit: func(writ.Chunk) { t.Errorf("%s: a chunk was passed on", tt.name) }})
 		if err != nil || res.Outcome != writ.Interrupted || !res.Started || res.Reason == "" {
 			t.Errorf("%s: Run = %+v, %v; want interrupted", tt.name, res, err)
 		}
@@ -239,7 +261,7 @@ func TestTransportErrorIsNoAnswer(t *testing.T) {
 
 func TestServerRefusesAnotherFirstMessage(t *testing.T) {
 	c, _ := serve(t, fake{}, ownUID()) // its run would panic
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, first := range []any{&request{Cancel: true}, &empty{}, []int{1}} {
 		s, err := c.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+service+"/"+methodRun)
@@ -264,10 +286,10 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"run":{"spec":{"env":{"A":"\ud800"},"stdin":"\u0000"}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var one, two request
-		if (codec{}).Unmarshal(b, &one) != nil {
+		if decoded(b, &one) != nil {
 			return
 		}
-		again, err := codec{}.Marshal(&one)
+		again, err := encoded(&one)
 		if err != nil {
 			t.Fatal(err)
 		}

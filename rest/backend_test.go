@@ -227,6 +227,26 @@ func (b *backend) Export(_ context.Context, who writ.Principal, w io.Writer, for
 	return err
 }
 
+func (b *backend) Usage(_ context.Context, who writ.Principal) (writ.FileUsage, error) {
+	return someUsage(), b.called("Usage", who)
+}
+
+func (b *backend) Remove(_ context.Context, who writ.Principal, req writ.FileRemovalRequest) (writ.FileRemoval, error) {
+	return someRemoval(), b.called("Remove", who, req)
+}
+
+func (b *backend) Sessions(_ context.Context, who writ.Principal, f writ.SessionFilter) ([]writ.Session, string, error) {
+	return []writ.Session{someContents().Session}, "c&2", b.called("Sessions", who, f)
+}
+
+func (b *backend) Contents(_ context.Context, who writ.Principal, id writ.SessionID) (writ.SessionContents, error) {
+	return someContents(), b.called("Contents", who, id)
+}
+
+func (b *backend) RemoveSession(_ context.Context, who writ.Principal, id writ.SessionID) (writ.FileRemoval, error) {
+	return someRemoval(), b.called("RemoveSession", who, id)
+}
+
 func (b *backend) Verifier() string { return "writ+0123abcd+key" }
 
 func (b *backend) CreateKey(_ context.Context, who writ.Principal, r writ.KeyRequest) (writ.NewKey, error) {

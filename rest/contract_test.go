@@ -158,6 +158,8 @@ func TestOpenAPISchemasAreTheTypes(t *testing.T) {
 		writ.HeldCall{}, writ.FileChange{}, writ.Workspace{}, writ.PathRules{}, writ.Operation{}, writ.PatchResult{}, writ.UndoRequest{},
 		writ.Resumed{}, writ.Process{}, writ.Signal{},
 		writ.Work{}, writ.Intent{}, writ.IntentRequest{}, writ.IntentEdit{}, writ.QueueRequest{}, writ.ReorderRequest{}, writ.StopRequest{}, writ.Stop{},
+		writ.FileInput{}, writ.Collect{}, writ.OutputFile{}, writ.DroppedFile{}, writ.FileUsage{}, writ.FileRemoval{}, writ.FileRemovalRequest{},
+		writ.Session{}, writ.SessionContents{}, writ.Object{}, writ.ObjectRef{},
 	} {
 		types[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
 	}

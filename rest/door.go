@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"writ"
+	"writ/response"
 )
 
 // handler answers one request of who. Its error becomes the answer; it must not
@@ -50,17 +50,17 @@ func (d *door) newMux() *http.ServeMux {
 // into answers and writes the one log line of the request.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w)}
+	rec := &recorder{Recorder: response.Record(w)}
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 
 	if r.ContentLength != 0 {
 		// Also for handlers that do not read a body: the server reads it after them.
-		_ = rec.control.SetReadDeadline(start.Add(bodyTime))
+		_ = rec.Control.SetReadDeadline(start.Add(bodyTime))
 	}
 	err := d.attempt(rec, r)
-	cut := err != nil && rec.status != 0 // it is too late for another status
+	cut := err != nil && rec.Status != 0 // it is too late for another status
 	switch {
 	case err == nil, cut:
 	case ofInbox(r):
@@ -77,11 +77,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // attempt answers r or says why not. A panic is an internal error.
 func (d *door) attempt(rec *recorder, r *http.Request) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicked{value: p, stack: debug.Stack()}
-		}
-	}()
+	defer response.Catch(&err)
 	if d.guarded {
 		if err := checkOrigin(r, d.hosts); err != nil {
 			return err
@@ -159,8 +155,8 @@ func (d *door) logRequest(r *http.Request, rec *recorder, err error, took time.D
 	attrs := []slog.Attr{
 		slog.String("method", r.Method),
 		slog.String("route", r.Pattern),
-		slog.Int("status", rec.status),
-		slog.Int64("bytes", rec.bytes),
+		slog.Int("status", rec.Status),
+		slog.Int64("bytes", rec.Bytes),
 		slog.Duration("took", took),
 	}
 	if rec.who.ID != "" {
@@ -187,28 +183,11 @@ func (d *door) logRequest(r *http.Request, rec *recorder, err error, took time.D
 			attrs = append(attrs, slog.Bool("stopping", true))
 		} else if kind == writ.Internal || kind == writ.Unavailable {
 			level = slog.LevelError
-			attrs = append(attrs, slog.String("error", reveal(err)))
+			attrs = append(attrs, slog.String("error", writ.Reveal(err)))
 		}
-		if p, ok := errors.AsType[*panicked](err); ok {
-			attrs = append(attrs, slog.String("stack", string(p.stack)))
+		if p, ok := errors.AsType[*response.Panic](err); ok {
+			attrs = append(attrs, slog.String("stack", string(p.Stack)))
 		}
 	}
 	d.api.log.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attrs...)
 }
-
-// reveal is err with the operator's part, which the text of a *writ.Error leaves
-// out.
-func reveal(err error) string {
-	if e, ok := errors.AsType[*writ.Error](err); ok && e.Err != nil && e.Msg != "" {
-		return err.Error() + ": " + e.Err.Error()
-	}
-	return err.Error()
-}
-
-// panicked is a panic of a handler as an error.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }

@@ -15,21 +15,9 @@ import (
 
 	"writ"
 	"writ/client"
+	"writ/response"
 	"writ/rest"
 )
-
-// TestEveryKindHasAStatus: one status for each kind, none shared.
-func TestEveryKindHasAStatus(t *testing.T) {
-	want := map[writ.Kind]int{
-		writ.Internal: 500, writ.Invalid: 400, writ.Unauthenticated: 401, writ.Denied: 403,
-		writ.NotFound: 404, writ.Conflict: 409, writ.Exhausted: 429, writ.Unavailable: 503,
-	}
-	for _, k := range writ.Kinds {
-		if got := rest.Status(k); got != want[k] {
-			t.Errorf("status of %s is %d, want %d", k, got, want[k])
-		}
-	}
-}
 
 // TestProblems: what a client is told of each kind of error, and the header that
 // goes with it. The operator's part never leaves.
@@ -42,7 +30,7 @@ func TestProblems(t *testing.T) {
 		if k == writ.Internal {
 			words = "internal error"
 		}
-		wantProblem(t, a, rest.Status(k), words)
+		wantProblem(t, a, response.Status(k), words)
 		if strings.Contains(a.body, "pq:") {
 			t.Errorf("%s: the answer has the operator's part: %s", k, a.body)
 		}
@@ -131,7 +119,7 @@ func TestUnixPeer(t *testing.T) {
 	s.wantCalls(t)
 
 	b := &backend{}
-	api := rest.New(slog.New(slog.DiscardHandler), rest.Services{Auth: b, Tasks: b, Approvals: b, Audit: b, Access: b, Policy: b}, rest.Options{})
+	api := rest.New(slog.New(slog.DiscardHandler), rest.Services{Auth: b, Tasks: b, Approvals: b, Files: b, Audit: b, Access: b, Policy: b}, rest.Options{})
 	socket := filepath.Join(t.TempDir(), "s")
 	listen(t, api.Unix(func(net.Conn) (writ.Principal, error) {
 		return writ.Principal{}, &writ.Error{Kind: writ.Denied, Msg: "uid 7 does not own this folder"}
@@ -190,7 +178,7 @@ func TestCP10_HostAndOrigin(t *testing.T) {
 // address, and by no name.
 func TestHostsOfAServerOnEveryAddress(t *testing.T) {
 	b := &backend{}
-	api := rest.New(slog.New(slog.DiscardHandler), rest.Services{Auth: b, Tasks: b, Approvals: b, Audit: b, Access: b, Policy: b}, rest.Options{})
+	api := rest.New(slog.New(slog.DiscardHandler), rest.Services{Auth: b, Tasks: b, Approvals: b, Files: b, Audit: b, Access: b, Policy: b}, rest.Options{})
 	for listen, hosts := range map[string]map[string]int{
 		"0.0.0.0": {"10.1.2.3:80": 200, "[fd00::1]": 200, "evil.test": 403},
 		"::":      {"10.1.2.3": 200, "evil.test": 403},

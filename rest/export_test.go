@@ -2,9 +2,6 @@ package rest
 
 import "context"
 
-// Status is the table of statuses, for tests.
-var Status = status
-
 // Operations is every route of the API as "METHOD /path".
 func Operations() []string {
 	var out []string

@@ -30,7 +30,7 @@ func FuzzSubmit(f *testing.F) {
 	f.Add(full)
 	b := &backend{}
 	h := rest.New(slog.New(slog.DiscardHandler), rest.Services{
-		Auth: b, Tasks: b, Approvals: b, Audit: b, Access: b, Policy: b,
+		Auth: b, Tasks: b, Approvals: b, Files: b, Audit: b, Access: b, Policy: b,
 	}, rest.Options{}).TCP().Handler
 	submit := func(t *testing.T, body []byte) (writ.TaskRequest, bool) {
 		r := httptest.NewRequest("POST", "http://localhost/v1/tasks", bytes.NewReader(body))

@@ -239,7 +239,7 @@ func TestCP13_PathsInIDs(t *testing.T) {
 	for _, path := range []string{
 		"/v1/tasks/..%2f..%2fetc", "/v1/tasks/%2e%2e", "/v1/tasks/a%00b", "/v1/tasks/a%2fb/spec", "/v1/tasks/.hidden",
 		"/v1/tasks/" + strings.Repeat("a", 65), "/v1/tasks/a%20b", "/v1/tasks/../keys", "//v1/tasks", "/v1/tasks/", "/v1//tasks",
-		"/v1/operations/..", "/v1/operations/a%2fb", "/v1/audit/proof/-1", "/v1/audit/proof/1.5", "/v1/audit/proof/9223372036854775808", "/v2/tasks", "/", "/debug/pprof/", "/metrics",
+		"/v1/operations/..", "/v1/operations/a%2fb", "/v1/audit/proof/-1", "/v1/audit/proof/1.5", "/v1/audit/proof/9223372036854775808", "/v2/tasks", "/", "/debug/pprof/", "/metrics/x",
 	} {
 		wantProblem(t, s.send(t, "GET", path, ""), 404, "there is nothing at")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"writ"
+	"writ/response"
 )
 
 // The inbox is an API of its own (spec/02 §10.1), whose paths, statuses and error
@@ -49,7 +50,7 @@ func inboxStatus(err error) int {
 	if writ.CodeOf(err) == "INTENT_NOT_EDITABLE" {
 		return http.StatusBadRequest
 	}
-	return status(writ.KindOf(err))
+	return response.Status(writ.KindOf(err))
 }
 
 // sendInboxFault answers err of a request to the inbox.

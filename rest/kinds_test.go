@@ -8,7 +8,7 @@ import (
 
 	"writ"
 	"writ/client"
-	"writ/rest"
+	"writ/response"
 )
 
 // TestClientReadsEveryStatus: the client's table from statuses to kinds, for answers
@@ -16,14 +16,14 @@ import (
 func TestClientReadsEveryStatus(t *testing.T) {
 	for _, k := range writ.Kinds {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(rest.Status(k))
+			w.WriteHeader(response.Status(k))
 		}))
 		c, err := client.New(srv.URL, token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Status(t.Context()); err == nil || writ.KindOf(err) != k {
-			t.Errorf("status %d of kind %s is read as %s: %v", rest.Status(k), k, writ.KindOf(err), err)
+			t.Errorf("status %d of kind %s is read as %s: %v", response.Status(k), k, writ.KindOf(err), err)
 		}
 		c.Close()
 		srv.Close()

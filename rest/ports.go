@@ -86,6 +86,23 @@ type Inbox interface {
 	StopWork(ctx context.Context, who writ.Principal, id writ.WorkID, req writ.StopRequest) (writ.Stop, error)
 }
 
+// Files is what the code interpreter keeps for its users. What concerns all tenants is
+// Denied to all but the owner of the data folder, the rest to all but operators and that.
+type Files interface {
+	// Usage is of all tenants.
+	Usage(ctx context.Context, who writ.Principal) (writ.FileUsage, error)
+	// Remove makes one pass over what is kept, of all tenants. After an error some of it may
+	// be removed.
+	Remove(ctx context.Context, who writ.Principal, req writ.FileRemovalRequest) (writ.FileRemoval, error)
+	// Sessions answers one page, newest first, and the cursor of the next, empty after the
+	// last.
+	Sessions(ctx context.Context, who writ.Principal, f writ.SessionFilter) ([]writ.Session, string, error)
+	Contents(ctx context.Context, who writ.Principal, id writ.SessionID) (writ.SessionContents, error)
+	// RemoveSession removes a session and what is in it, and answers what is gone. After an
+	// error bytes of it may be left, which a pass removes.
+	RemoveSession(ctx context.Context, who writ.Principal, id writ.SessionID) (writ.FileRemoval, error)
+}
+
 // Audit is the log of what happened.
 type Audit interface {
 	// Events answers one page in the order of the log, and whether there are more

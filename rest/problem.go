@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
-	"unicode/utf8"
 
 	"writ"
+	"writ/response"
 )
 
 // problem is an error on the wire (RFC 9457). Kind is a writ.Kind by name.
@@ -22,27 +21,6 @@ type problem struct {
 	Code      string           `json:"code,omitempty"`
 	Approval  writ.ApprovalID  `json:"approval_id,omitempty"`  // that must be granted first
 	Operation writ.OperationID `json:"operation_id,omitempty"` // that failed; the ledger has it
-}
-
-// status is the HTTP status of a kind of error. It is the only such table.
-func status(k writ.Kind) int {
-	switch k {
-	case writ.Invalid:
-		return http.StatusBadRequest
-	case writ.Unauthenticated:
-		return http.StatusUnauthorized
-	case writ.Denied:
-		return http.StatusForbidden
-	case writ.NotFound:
-		return http.StatusNotFound
-	case writ.Conflict:
-		return http.StatusConflict
-	case writ.Exhausted:
-		return http.StatusTooManyRequests
-	case writ.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
 }
 
 // refusal is an error with a status that says more than its kind does.
@@ -61,7 +39,7 @@ const maxDetail = 1000
 // problemOf is what a client is told about err.
 func problemOf(err error) problem {
 	kind := writ.KindOf(err)
-	code := status(kind)
+	code := response.Status(kind)
 	if r, ok := errors.AsType[*refusal](err); ok {
 		code = r.status
 	}
@@ -78,18 +56,8 @@ func problemOf(err error) problem {
 	return p
 }
 
-// shorten is s in at most maxDetail bytes, cut on a character boundary.
-func shorten(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxDetail {
-		return s
-	}
-	n := maxDetail - len("…")
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
+// shorten is s in at most maxDetail bytes.
+func shorten(s string) string { return response.Shorten(s, maxDetail) }
 
 // sendProblem answers err.
 func sendProblem(w http.ResponseWriter, err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"writ"
+	"writ/room"
 )
 
 // document is the OpenAPI 3.1 document of the API, which GET /openapi.yaml serves.
@@ -17,16 +18,20 @@ import (
 //go:embed openapi.yaml
 var document []byte
 
-// Services are the parts behind the API. All are required.
+// Services are the parts behind the API. All but Metrics are required.
 type Services struct {
 	Auth       Authenticator
 	Tasks      Tasks
 	Approvals  Approvals
 	Workspaces Workspaces
 	Inbox      Inbox
+	Files      Files
 	Audit      Audit
 	Access     Access
 	Policy     Policy
+	// Metrics answers GET /metrics, to operators and the owner of the data folder alone;
+	// nil means that there are none.
+	Metrics http.Handler
 }
 
 // Options are what a caller may set. The zero value is good.
@@ -42,18 +47,17 @@ type API struct {
 	Services
 	log       *slog.Logger
 	heartbeat time.Duration
-	room      room // of all listeners together
+	room      *room.Room[writ.Ref] // of all listeners together
 }
 
 // New is the API over s. It logs one line per request to log.
 func New(log *slog.Logger, s Services, opt Options) *API {
-	return &API{Services: s, log: log, heartbeat: cmp.Or(opt.Heartbeat, 15*time.Second)}
+	return &API{Services: s, log: log, heartbeat: cmp.Or(opt.Heartbeat, 15*time.Second), room: room.New[writ.Ref](roomBytes)}
 }
 
 const (
 	headerTime     = 10 * time.Second // to send the headers
 	bodyTime       = 2 * time.Minute  // to send the body
-	writeTime      = time.Minute      // for the client to take one write
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 )

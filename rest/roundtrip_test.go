@@ -40,6 +40,7 @@ func roundTrips() []roundTrip {
 	vote := writ.VoteRequest{Verdict: writ.Grant, Reason: "fine", Shown: digest("text")}
 	key := writ.KeyRequest{Kind: writ.KindAgent, Subject: "coder", Expires: ptr(noon())}
 	operations := writ.OperationFilter{By: writ.Ref{Kind: writ.KindAgent, ID: "a:b"}, Workspace: "site", Page: writ.Page{Limit: 3, Cursor: "c&1"}}
+	sessions := writ.SessionFilter{Tenant: "te:nant ☃&", Page: writ.Page{Limit: 3, Cursor: "c&1"}}
 	undo := writ.UndoRequest{CheckOnly: true, Key: "k 1"}
 	works := writ.WorkFilter{Workspace: "site", States: []writ.WorkState{writ.WorkActive, writ.WorkClosing}, Page: writ.Page{Limit: 3, Cursor: "c&1"}}
 	intent := writ.IntentRequest{Body: "use ☃\n", Kind: writ.IntentNote, Delivery: writ.DeliverCheckpoint}
@@ -113,6 +114,20 @@ func roundTrips() []roundTrip {
 		}, []any{writ.WorkID("work-1"), writ.ReorderRequest{Intents: []writ.IntentID{"fb-2", "fb-1"}}}, someIntents()},
 		{"StopWork", func(ctx context.Context, c *client.Client) (any, error) { return c.StopWork(ctx, "work-1", "enough") },
 			[]any{writ.WorkID("work-1"), writ.StopRequest{Reason: "enough"}}, someStop()},
+		{"Usage", func(ctx context.Context, c *client.Client) (any, error) { return c.FileUsage(ctx) },
+			[]any{}, someUsage()},
+		{"Remove", func(ctx context.Context, c *client.Client) (any, error) {
+			return c.RemoveFiles(ctx, writ.FileRemovalRequest{DryRun: true})
+		}, []any{writ.FileRemovalRequest{DryRun: true}}, someRemoval()},
+		{"Sessions", func(ctx context.Context, c *client.Client) (any, error) {
+			l, next, err := c.Sessions(ctx, sessions)
+			return list{l, next}, err
+		}, []any{sessions}, list{[]writ.Session{someContents().Session}, "c&2"}},
+		{"Contents", func(ctx context.Context, c *client.Client) (any, error) { return c.Session(ctx, someContents().ID) },
+			[]any{someContents().ID}, someContents()},
+		{"RemoveSession", func(ctx context.Context, c *client.Client) (any, error) {
+			return c.RemoveSession(ctx, someContents().ID)
+		}, []any{someContents().ID}, someRemoval()},
 		{"Events", func(ctx context.Context, c *client.Client) (any, error) {
 			l, more, err := c.Events(ctx, events)
 			return list{l, fmt.Sprint(more)}, err

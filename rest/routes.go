@@ -14,6 +14,7 @@ func (a *API) routes(stopping context.Context) []route {
 	return []route{
 		{http.MethodGet, "/healthz", true, a.health},
 		{http.MethodGet, "/openapi.yaml", true, a.openAPI},
+		{http.MethodGet, "/metrics", false, a.metrics},
 		{http.MethodGet, "/v1/status", false, a.status},
 		{http.MethodPost, "/v1/policy/explain", false, a.roomy(a.explain)},
 
@@ -46,6 +47,12 @@ func (a *API) routes(stopping context.Context) []route {
 		{http.MethodPatch, "/inbox/intents/{id}", false, a.editIntent},
 		{http.MethodPost, "/inbox/intents/{id}/queue", false, a.queueIntent},
 		{http.MethodPost, "/inbox/intents/{id}/cancel", false, a.cancelIntent},
+
+		{http.MethodGet, "/v1/interpreter/usage", false, a.fileUsage},
+		{http.MethodPost, "/v1/interpreter/removal", false, a.removeFiles},
+		{http.MethodGet, "/v1/interpreter/sessions", false, a.listSessions},
+		{http.MethodGet, "/v1/interpreter/sessions/{id}", false, a.getSession},
+		{http.MethodDelete, "/v1/interpreter/sessions/{id}", false, a.removeSession},
 
 		{http.MethodGet, "/v1/audit/events", false, a.listEvents},
 		{http.MethodGet, "/v1/audit/checkpoint", false, a.checkpoint},
@@ -96,6 +103,17 @@ func (a *API) health(w *recorder, _ *http.Request, _ writ.Principal) error {
 func (a *API) openAPI(w *recorder, _ *http.Request, _ writ.Principal) error {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(document)
+	return nil
+}
+
+func (a *API) metrics(w *recorder, r *http.Request, who writ.Principal) error {
+	switch {
+	case !who.Administers():
+		return &writ.Error{Kind: writ.Denied, Op: "read metrics", Msg: "metrics are for operators and the owner of the data folder"}
+	case a.Metrics == nil:
+		return &writ.Error{Kind: writ.NotFound, Op: "read metrics", Msg: "this server has no metrics"}
+	}
+	a.Metrics.ServeHTTP(w, r)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func start(t *testing.T, beat time.Duration) *system {
 	b := &backend{}
 	log := &logBuffer{}
 	api := rest.New(slog.New(slog.NewJSONHandler(log, nil)), rest.Services{
-		Auth: b, Tasks: b, Approvals: b, Workspaces: b, Inbox: b, Audit: b, Access: b, Policy: b,
+		Auth: b, Tasks: b, Approvals: b, Workspaces: b, Inbox: b, Files: b, Audit: b, Access: b, Policy: b,
 	}, rest.Options{Heartbeat: beat})
 	socket := filepath.Join(t.TempDir(), "writ.sock")
 	s := &system{

@@ -97,7 +97,7 @@ func TestWatchOnTheWire(t *testing.T) {
 func open(t *testing.T, s *system, path string) *http.Response {
 	t.Helper()
 	// A stream that does not come is a failure, not a test that hangs.
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", s.tcp.URL+path, nil)
 	if err != nil {
@@ -190,7 +190,7 @@ func TestWatchAsksAgain(t *testing.T) {
 // shutdown stops the TCP server, which must not take long.
 func shutdown(t *testing.T, s *system) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := s.tcp.Config.Shutdown(ctx); err != nil {
 		s.tcp.CloseClientConnections() // what waits would wait on

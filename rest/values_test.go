@@ -200,3 +200,23 @@ func someKey() writ.Key {
 		Created: noon(), Expires: ptr(noon()), Revoked: ptr(noon()),
 	}
 }
+
+func someRemoval() writ.FileRemoval {
+	return writ.FileRemoval{Sessions: 1, Objects: 2, Bytes: 3, Runtimes: 4, RuntimeBytes: 5, Bodies: 6, Blobs: 7, BlobBytes: 8}
+}
+
+// someContents is a session whose id begins as no other id does.
+func someContents() writ.SessionContents {
+	o := writ.Object{
+		ID: "_BCDEFGHIJKLMNOPQRST-", Session: "-0123456789abcdefghi_", Name: "a/ä ☃.csv", Type: "text/csv", Size: 3, SHA256: digest("abc"),
+		ReadOnly: true, ModifiedFrom: &writ.ObjectRef{ID: "ABCDEFGHIJKLMNOPQRSTU", Session: "0123456789abcdefghijk"}, Created: noon(),
+	}
+	return writ.SessionContents{Session: writ.Session{
+		ID: o.Session, Tenant: "acme", By: writ.Ref{Kind: writ.KindUser, ID: "a:b"}, Kind: writ.EntitySkill, Key: digest("key"),
+		Created: noon(), Expires: noon().Add(time.Hour), Objects: 1, Bytes: 3,
+	}, Files: []writ.Object{o}}
+}
+
+func someUsage() writ.FileUsage {
+	return writ.FileUsage{Sessions: 11, Objects: 12, Bytes: 13, Runtimes: 14, RuntimeBytes: 15, Removed: someRemoval()}
+}

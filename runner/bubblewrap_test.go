@@ -49,7 +49,7 @@ func TestScenario15_WrongBubblewrapRunsNothing(t *testing.T) {
 	r := start(t, sandbox.Options{Bwrap: "/nonexistent/bwrap"}, runner.Options{Warm: 1})
 	spec := testkit.Spec("sh", "echo ran")
 	for range 2 {
-		res, err := r.Run(t.Context(), "r", spec, spec.Digest(), func(writ.Chunk) { t.Error("there was output") })
+		res, err := r.Run(t.Context(), "r", spec, spec.Digest(), &writ.Exchange{Emit: func(writ.Chunk) { t.Error("there was output") }})
 		if writ.KindOf(err) != writ.Unavailable || !strings.Contains(writ.Message(err), "/nonexistent/bwrap") {
 			t.Errorf("Run = %+v, %v; want unavailable, naming the path", res, err)
 		}
@@ -67,7 +67,7 @@ func TestCloseKillsWhatRuns(t *testing.T) {
 	up := testkit.NewFlag("ready")
 	done := make(chan writ.Result, 1)
 	go func() {
-		res, err := r.Run(context.Background(), "r", spec, spec.Digest(), up.Emit)
+		res, err := r.Run(context.Background(), "r", spec, spec.Digest(), &writ.Exchange{Emit: up.Emit})
 		if err != nil {
 			t.Error(err)
 		}

@@ -13,6 +13,15 @@
 //
 // A spec is hostile in everything but its digest, and so is all output of a run.
 //
+// Runs of the code interpreter (writ.RunInterpreter) are runs as all others, in boxes that
+// work in /mnt/data. Their files come by an Exchange: each is hashed on its way into the
+// box, and other bytes than the spec's digest end the run unstarted. A compile step works
+// in a box of its own, of which nothing but the program reaches the run. When the program
+// is over, however it ended, what it left is collected: regular files, and symlinks as what
+// they say where that is asked for, within the bounds of writ.Collect, hashed on their way
+// out; what is not kept is named. Names, sizes and numbers of those files are hostile, and so
+// are their bytes, at which nothing looks.
+//
 // [Files] is the other half: what file tools and patches do in workspaces, by package
 // files. It keeps the roots open that were used last, and knows of each patch how it
 // ended until the gateway has recorded that, also when this process dies meanwhile. What

@@ -25,6 +25,8 @@ type fake struct {
 	started  []sandbox.Command  // guarded by mu
 	open     int                // guarded by mu; boxes that were not closed
 	unheld   [][]string         // guarded by mu; of the next boxes
+	left     []sandbox.Entry    // what programs leave, in order; set before the first run
+	leftErr  error              // after that
 }
 
 func (p *fake) Probe(context.Context) (writ.Enforcement, error) {
@@ -94,6 +96,18 @@ func (b *fakeBox) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Run, 
 func (b *fakeBox) Wait() writ.Result { return <-b.res }
 
 func (b *fakeBox) Unheld() []string { return b.unheld }
+
+func (b *fakeBox) Files(ctx context.Context, _ string, visit func(sandbox.Entry) error) error {
+	for _, e := range b.p.left {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := visit(e); err != nil {
+			return err
+		}
+	}
+	return b.p.leftErr
+}
 
 func (b *fakeBox) Close() error {
 	b.p.mu.Lock()

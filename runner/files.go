@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync"
 
 	"writ"
 	"writ/files"
@@ -51,9 +50,7 @@ type Files struct {
 	patches  *patches
 	plans    chan struct{} // holds a token for each plan: it has its files in memory
 
-	mu     sync.Mutex
-	closed bool           // guarded by mu; once true, calls only falls
-	calls  sync.WaitGroup // added to under mu while not closed
+	calls calls
 }
 
 // OpenFiles opens the state folder and settles every patch that an earlier process has
@@ -80,30 +77,14 @@ func OpenFiles(ctx context.Context, opt FilesOptions) (*Files, error) {
 // Close waits for the calls under way, which it does not end, and closes all that is
 // open. Later calls are refused.
 func (f *Files) Close() error {
-	f.mu.Lock()
-	closed := f.closed
-	f.closed = true
-	f.mu.Unlock()
-	f.calls.Wait()
-	if closed {
+	first := f.calls.close()
+	f.calls.wait()
+	if !first {
 		return nil
 	}
 	f.trees.close()
 	return f.journals.Close()
 }
-
-// enter counts a call, which must call leave.
-func (f *Files) enter() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return &writ.Error{Kind: writ.Unavailable, Op: "open workspace", Msg: "the runner is shutting down; send the request again later"}
-	}
-	f.calls.Add(1)
-	return nil
-}
-
-func (f *Files) leave() { f.calls.Done() }
 
 // borrow lends the tree of a workspace to one call. Without an error done must be called.
 func (f *Files) borrow(w writ.Workspace) (tree *files.Tree, done func(), err error) {
@@ -113,15 +94,15 @@ func (f *Files) borrow(w writ.Workspace) (tree *files.Tree, done func(), err err
 			Msg: fmt.Sprintf("workspace %s is in an environment of kind %q, whose files nothing here reaches", w.ID, w.EnvironmentKind),
 		}
 	}
-	if err := f.enter(); err != nil {
+	if err := f.calls.enter("open workspace"); err != nil {
 		return nil, nil, err
 	}
 	lent, err := f.trees.get(w)
 	if err != nil {
-		f.leave()
+		f.calls.leave()
 		return nil, nil, err
 	}
-	return lent.Tree, func() { f.trees.put(lent); f.leave() }, nil
+	return lent.Tree, func() { f.trees.put(lent); f.calls.leave() }, nil
 }
 
 // Read is a window of a file (spec/02 §5.2), as files.Tree.Read.
@@ -197,10 +178,10 @@ func (f *Files) Patch(ctx context.Context, w writ.Workspace, id writ.OperationID
 	if !writ.ValidName(string(id)) {
 		return none, &writ.Error{Kind: writ.Invalid, Op: "apply patch", Msg: fmt.Sprintf("%.80q is not the id of an operation", string(id))}
 	}
-	if err := f.enter(); err != nil {
+	if err := f.calls.enter("open workspace"); err != nil {
 		return none, err
 	}
-	defer f.leave()
+	defer f.calls.leave()
 	// Before anything that can fail: an error would say that nothing has changed.
 	if result, known := f.patches.outcome(ctx, id); known {
 		return result, nil
@@ -248,10 +229,10 @@ func (f *Files) Patch(ctx context.Context, w writ.Workspace, id writ.OperationID
 // ids: also those that this process has carried out. One that cannot be settled yet has
 // status writ.PatchUnknown. An error is of the state folder or of ctx.
 func (f *Files) Recover(ctx context.Context) ([]writ.Settlement, error) {
-	if err := f.enter(); err != nil {
+	if err := f.calls.enter("open workspace"); err != nil {
 		return nil, err
 	}
-	defer f.leave()
+	defer f.calls.leave()
 	return f.patches.recover(ctx)
 }
 
@@ -260,9 +241,9 @@ func (f *Files) Recover(ctx context.Context) ([]writ.Settlement, error) {
 // error; one that is under way, or not settled yet, is one of kind
 // writ.Conflict.
 func (f *Files) Forget(_ context.Context, id writ.OperationID) error {
-	if err := f.enter(); err != nil {
+	if err := f.calls.enter("open workspace"); err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.calls.leave()
 	return f.patches.forget(id)
 }

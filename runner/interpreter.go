@@ -3,8 +3,10 @@ package runner
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"writ"
@@ -15,15 +17,16 @@ import (
 // else, also by way of a link, is not there for the run.
 var visible = [...]string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"}
 
-// Languages says which languages this runner knows and where the interpreter of
-// each is on this host. The error is always nil.
+// Languages says which languages this runner knows, those of tasks first, and where the
+// interpreter of each is on this host. The error is always nil.
 func (r *Runner) Languages(context.Context) ([]writ.LanguageStatus, error) {
-	all := make([]writ.LanguageStatus, len(r.opt.Languages))
-	for i, l := range r.opt.Languages {
+	var all []writ.LanguageStatus
+	for _, l := range slices.Concat(r.opt.Languages, r.opt.Interpreters) {
 		interpreter, _ := interpreterOf(l) // the empty path says it
-		all[i] = writ.LanguageStatus{
-			Name: l.Name, Aliases: l.Aliases, Scope: l.Scope, Interpreter: interpreter, Package: l.Package,
-		}
+		all = append(all, writ.LanguageStatus{
+			Name: l.Name, Aliases: l.Aliases, Kind: l.Kind, Scope: l.Scope,
+			Interpreter: interpreter, Package: l.Package, Install: l.Install(),
+		})
 	}
 	return all, nil
 }
@@ -39,26 +42,33 @@ func interpreterOf(l lang.Language) (string, error) {
 	return "", &writ.Error{
 		Kind: writ.Unavailable,
 		Op:   "run",
-		Msg: fmt.Sprintf("%s is not installed on the runner's host (looked for %s): install it with: apt-get install %s",
-			l.Name, strings.Join(l.Candidates, ", "), l.Package),
+		Msg: fmt.Sprintf("%s is not installed on the runner's host (looked for %s): install it with: %s",
+			l.Name, strings.Join(l.Candidates, ", "), l.Install()),
 	}
 }
 
 // executable reports whether the path names a file that a box shows and anybody
 // may execute.
 func executable(path string) bool {
+	mode, ok := inBox(path)
+	return ok && mode.IsRegular() && mode.Perm()&0o001 != 0
+}
+
+// isFolder reports whether the path names a folder that a box shows.
+func isFolder(path string) bool {
+	mode, ok := inBox(path)
+	return ok && mode.IsDir()
+}
+
+// inBox is the mode of what path leads to, if a box shows that.
+func inBox(path string) (fs.FileMode, bool) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return false
+		return 0, false
 	}
 	info, err := os.Stat(real)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o001 == 0 {
-		return false
+	if err != nil || !slices.ContainsFunc(visible[:], func(dir string) bool { return strings.HasPrefix(real, dir) }) {
+		return 0, false
 	}
-	for _, dir := range visible {
-		if strings.HasPrefix(real, dir) {
-			return true
-		}
-	}
-	return false
+	return info.Mode(), true
 }

@@ -47,9 +47,9 @@ func newPool(p sandbox.Provider, t sandbox.Template, want int, log *slog.Logger)
 }
 
 // take hands over a box that a run with limits l may have, or nil when there is
-// none. The caller must close it.
+// none. The caller must close it. A nil pool has none.
 func (w *pool) take(l writ.Limits) sandbox.Box {
-	if !w.fits(l) {
+	if w == nil || !w.fits(l) {
 		return nil
 	}
 	w.mu.Lock()

@@ -47,7 +47,7 @@ func (m *Processes) Exits(ctx context.Context, fn func(writ.ProcessStatus) error
 			}
 		}
 		if gone {
-			return closedProcesses("follow processes")
+			return shuttingDown("follow processes")
 		}
 		select {
 		case <-x.wake:
@@ -76,8 +76,4 @@ func (m *Processes) over(p *process, res writ.Result, killed error) {
 		}
 	}
 	m.evict(*s.Ended)
-}
-
-func closedProcesses(op string) error {
-	return &writ.Error{Kind: writ.Unavailable, Op: op, Msg: "the runner is shutting down; send the request again later"}
 }

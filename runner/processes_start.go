@@ -61,7 +61,7 @@ func (m *Processes) reserve(o writ.ProcessOrder) (_ *process, first bool, err er
 	}
 	switch {
 	case m.closed:
-		return nil, false, closedProcesses("start process")
+		return nil, false, shuttingDown("start process")
 	case m.live >= m.opt.Live:
 		return nil, false, &writ.Error{
 			Kind: writ.Exhausted, Code: codeBusy, Op: "start process",
@@ -168,7 +168,7 @@ func spawnFailed(ctx context.Context, err error) error {
 	const op = "start process"
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errClosed):
-		return closedProcesses(op)
+		return shuttingDown(op)
 	case cause != nil:
 		return fmt.Errorf("%s: %w", op, cause)
 	}

@@ -3,39 +3,50 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path"
-	"strings"
+	"math"
+	"unicode/utf8"
 
 	"writ"
-	"writ/lang"
 	"writ/sandbox"
 )
 
 // Run runs spec once and blocks until that is over. digest is the one that was
-// approved; id names the run and is good for one.
+// approved; id names the run and is good for one. x may be nil.
 //
-// emit gets the output as it comes, what is kept of it, in order and from one
-// goroutine at a time, never after Run has returned; a slow emit delays the return
-// of Run but not the program. It owns the chunks. It may be nil.
+// x.Emit is never called after Run has returned; a slow one delays the return of Run but
+// not the program. It owns the chunks. Of a run of kind interpreter x.Open is called before
+// anything is executed, twice for one file where there is a compile step; x.Keep after the
+// program ended and the last chunk was emitted. What x.Open gives must end when its context
+// does.
 //
-// Cancelling ctx ends the run as killed, also while it waits for its slot; then
-// Started is false.
+// Cancelling ctx ends the run as killed, also while it waits for its slot or its files are
+// placed; then Started is false. While files are collected it ends that: the result has
+// those that were kept by then.
+//
+// A run of kind interpreter ends, as writ.ReasonStdout says, when it writes more to stdout
+// than writ.MaxUnitBytes tells. Of stderr what is beyond Limits.OutputBytes is cut, as of
+// both outputs of a task.
 //
 // An error means that it is certain that no code was executed and that id is still
 // good:
-//   - writ.Invalid: the spec is faulty, not of this digest, not normalised, or its
-//     inputs do not fit in its workspace;
+//   - writ.Invalid: the spec is faulty, not of this digest, not normalised, or, with code
+//     writ.CodeInputTooLarge, its inputs do not fit in its workspace;
 //   - writ.Conflict: id was run before, or is running;
 //   - writ.Exhausted: the queue is full, or no slot became free in time;
 //   - writ.Unavailable: no box can be made here, the interpreter is not installed,
-//     or the runner is shutting down. The message says which and what mends it.
-func (r *Runner) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
-	if err := r.enter(); err != nil {
+//     or the runner is shutting down. The message says which and what mends it;
+//   - writ.NotFound with code writ.CodeInputUnavailable: a file input is gone, or has other
+//     bytes than its digest says;
+//   - writ.Unavailable with code writ.CodeInputSource: x.Open, or reading, failed otherwise.
+func (r *Runner) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error) {
+	if x == nil {
+		x = &writ.Exchange{}
+	}
+	if err := r.calls.enter("run"); err != nil {
 		return writ.Result{}, err
 	}
-	defer r.leave()
-	cmd, err := r.command(id, spec, digest)
+	defer r.calls.leave()
+	j, err := r.job(id, spec, digest, x)
 	if err != nil {
 		return writ.Result{}, err
 	}
@@ -46,17 +57,18 @@ func (r *Runner) Run(ctx context.Context, id string, spec writ.RunSpec, digest w
 	defer cancel(nil)
 	defer context.AfterFunc(r.closing, func() { cancel(context.Cause(r.closing)) })()
 
-	res, err := r.admit(ctx, cmd, emit)
+	res, err := r.admit(ctx, j)
 	r.ids.end(id, err == nil && res.Started)
 	if err != nil {
 		return writ.Result{}, err
 	}
-	r.opt.Log.Info("run ended", "run", id, "language", spec.Language, "outcome", res.Outcome, "started", res.Started, "wall_ms", res.WallMS)
+	r.opt.Log.Info("run ended", "run", id, "kind", spec.Kind, "language", spec.Language, "outcome", res.Outcome,
+		"started", res.Started, "compiled", res.Compiled, "wall_ms", res.WallMS, "files", len(res.Files), "dropped", res.DroppedFiles)
 	return res, nil
 }
 
-// admit waits for a slot and carries cmd out in it.
-func (r *Runner) admit(ctx context.Context, cmd sandbox.Command, emit func(writ.Chunk)) (writ.Result, error) {
+// admit waits for a slot and carries j out in it.
+func (r *Runner) admit(ctx context.Context, j job) (writ.Result, error) {
 	if err := r.slots.acquire(ctx); err != nil {
 		return unstarted(ctx, err)
 	}
@@ -64,51 +76,107 @@ func (r *Runner) admit(ctx context.Context, cmd sandbox.Command, emit func(writ.
 		r.slots.release()
 		return unstarted(r.closing, nil)
 	}
-	var box sandbox.Box // that ran
-	defer func() {      // after the feed is empty: feeds are as many as slots, at most
-		if box == nil {
-			r.slots.release()
-			return
-		}
-		// The answer need not wait until the box's namespaces are taken apart. Its slot
-		// does, and so does Close.
-		r.runs.Go(func() {
-			r.discard(box)
-			r.slots.release()
-		})
-	}()
-	out := newFeed(emit)
-	defer out.close() // the last chunk is out before Run returns
-	cmd.Stdout, cmd.Stderr = out.stream(writ.Stdout), out.stream(writ.Stderr)
+	t := &turn{Runner: r, job: j, out: newFeed(j.x.Emit)}
+	defer t.giveUp()    // after the feed is empty: feeds are as many as slots, at most
+	defer t.out.close() // the last chunk is out before Run returns
+	return t.run(ctx)
+}
 
-	started, run, err := r.start(ctx, cmd)
-	if err != nil {
+// turn is a job in its slot.
+type turn struct {
+	*Runner
+	job
+	out   *feed
+	boxes []sandbox.Box // in which something ran
+}
+
+// giveUp gives the slot back when the boxes are gone.
+func (t *turn) giveUp() {
+	if len(t.boxes) == 0 {
+		t.slots.release()
+		return
+	}
+	// The answer need not wait until the namespaces of boxes are taken apart. Their slot
+	// does, and so does Close.
+	t.calls.also(func() {
+		for _, box := range t.boxes {
+			t.discard(box)
+		}
+		t.slots.release()
+	})
+}
+
+// run compiles the program where that is to be done, runs it, and collects what it left.
+func (t *turn) run(ctx context.Context) (writ.Result, error) {
+	cmd := t.command(ctx)
+	var compiled *writ.Result
+	if argv := t.row.CompileArgv(t.tool); argv != nil {
+		made, step, err := t.compile(ctx, argv)
+		if err != nil {
+			return unstarted(ctx, err)
+		}
+		if made == nil {
+			return *step, nil
+		}
+		cmd.Files, compiled = append(cmd.Files, made...), step
+	}
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stdout := t.measure(&cmd, stop)
+	box, run, err := t.start(running, t.pools[t.spec.Kind], t.template(cmd.Limits), cmd)
+	switch {
+	case err == nil:
+	case compiled != nil && ctx.Err() == nil && writ.KindOf(err) == writ.Invalid:
+		return t.unexecutable(ctx, *compiled, "the compiler made nothing that can be executed: "+writ.Message(err)), nil
+	default:
 		return unstarted(ctx, err)
 	}
-	box = started
+	t.boxes = append(t.boxes, box)
 	res := run.Wait()
 	if res.Outcome == writ.Killed && errors.Is(context.Cause(ctx), errClosed) {
 		res.Reason = errClosed.Error()
 	}
+	if t.spec.Kind != writ.RunInterpreter {
+		return res, nil
+	}
+	stdout.judge(ctx, &res)
+	if t.spec.Collect != nil && ctx.Err() == nil {
+		t.out.close()
+		t.collect(ctx, box, &res)
+	}
 	return res, nil
 }
 
-// start starts cmd in a warm box when one fits, else in a new one. The caller must
+// measure gives cmd its outputs. Stdout of the code interpreter is measured: stop ends
+// the run when there is too much of it.
+func (t *turn) measure(cmd *sandbox.Command, stop context.CancelCauseFunc) *meter {
+	cmd.Stdout, cmd.Stderr = t.out.stream(writ.Stdout), t.out.stream(writ.Stderr)
+	if t.spec.Kind != writ.RunInterpreter {
+		return nil
+	}
+	most := cmd.Limits.OutputBytes
+	m := &meter{to: cmd.Stdout, most: most, bytes: most, units: most / writ.MaxUnitBytes, over: func() { stop(errStdout) }}
+	cmd.Stdout, cmd.Stderr = m, &meter{to: cmd.Stderr, most: most, bytes: most, units: math.MaxInt64}
+	cmd.Limits.OutputBytes += utf8.UTFMax // so that the character which is too many is seen
+	return m
+}
+
+// start starts cmd in a box of warm when one fits, else in a new one. The caller must
 // close the box; on error there is none.
-func (r *Runner) start(ctx context.Context, cmd sandbox.Command) (sandbox.Box, sandbox.Run, error) {
-	if box := r.pool.take(cmd.Limits); box != nil {
+func (r *Runner) start(ctx context.Context, warm *pool, t sandbox.Template, cmd sandbox.Command) (sandbox.Box, sandbox.Run, error) {
+	if box := warm.take(cmd.Limits); box != nil {
 		run, err := box.Start(ctx, cmd)
 		if err == nil {
 			return box, run, nil
 		}
 		r.discard(box)
-		if ctx.Err() != nil || writ.KindOf(err) == writ.Invalid {
+		if ctx.Err() != nil || writ.KindOf(err) == writ.Invalid || writ.IsInputCode(writ.CodeOf(err)) {
 			return nil, nil, err
 		}
 		// Nothing was executed, so another box may try: this one may have died while
 		// it waited.
 	}
-	box, err := r.provider.Prepare(ctx, sandbox.Template{Limits: cmd.Limits})
+	box, err := r.provider.Prepare(ctx, t)
 	if err != nil {
 		return nil, nil, unavailable("prepare sandbox", err)
 	}
@@ -124,70 +192,6 @@ func (r *Runner) discard(box sandbox.Box) {
 	if err := box.Close(); err != nil {
 		r.opt.Log.Warn("box left something behind", "err", err)
 	}
-}
-
-// command checks everything that can be known before there is a box, and puts
-// together what will run.
-func (r *Runner) command(id string, spec writ.RunSpec, digest writ.Digest) (sandbox.Command, error) {
-	if err := check(id, spec, digest); err != nil {
-		return sandbox.Command{}, &writ.Error{Kind: writ.Invalid, Op: "run", Msg: err.Error()}
-	}
-	l, err := r.opt.Languages.Lookup(spec.Language)
-	if err != nil {
-		return sandbox.Command{}, err
-	}
-	interpreter, err := interpreterOf(l)
-	if err != nil {
-		return sandbox.Command{}, err
-	}
-	code := path.Join(lang.CodeDir, l.File)
-	files := []sandbox.File{{Path: code, Content: []byte(spec.Code), Mode: 0o444}}
-	for _, in := range spec.Inputs {
-		file := sandbox.File{Path: path.Join(lang.Workspace, in.Path), Content: in.Content, Mode: 0o644}
-		if in.Exec {
-			file.Mode = 0o755
-		}
-		files = append(files, file)
-	}
-	return sandbox.Command{
-		Argv:   l.Argv(interpreter, code, spec.Args),
-		Env:    l.Env(spec.Env),
-		Dir:    lang.Workspace,
-		Files:  files,
-		Stdin:  []byte(spec.Stdin),
-		Limits: spec.Limits,
-	}, nil
-}
-
-// check reports what is wrong with a request to run. Normalising belongs to
-// whoever admits: a spec that was changed here would not be the approved one.
-func check(id string, spec writ.RunSpec, digest writ.Digest) error {
-	if id == "" || len(id) > writ.MaxNameBytes {
-		return fmt.Errorf("run id of %d bytes: want 1 to %d", len(id), writ.MaxNameBytes)
-	}
-	if err := spec.Validate(); err != nil {
-		return err
-	}
-	if got := spec.Digest(); got != digest {
-		return fmt.Errorf("the spec has digest %.12s, approved was %.12s: what runs must be what was approved", got, digest)
-	}
-	var unset []string
-	for _, f := range spec.Limits.Fields() {
-		if *f.Value == 0 {
-			unset = append(unset, "limits."+f.Name)
-		}
-	}
-	if unset != nil {
-		return fmt.Errorf("not set: %s: an admitted spec has every limit", strings.Join(unset, ", "))
-	}
-	var total int64
-	for _, in := range spec.Inputs {
-		total += int64(len(in.Content))
-	}
-	if total > spec.Limits.WorkspaceBytes {
-		return fmt.Errorf("inputs have %d bytes together, limits.workspace_bytes is %d", total, spec.Limits.WorkspaceBytes)
-	}
-	return nil
 }
 
 // unstarted is the answer when no code was executed: a result if that was asked

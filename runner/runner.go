@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
-	"sync"
 	"time"
 
 	"writ"
@@ -21,8 +20,14 @@ type Options struct {
 	QueueWait time.Duration // how long one may wait; 0 means 30 s
 	Warm      int           // boxes kept ready for specs with Limits; 0 means none
 	Limits    writ.Limits   // what most specs will have; zero fields are those of writ.DefaultLimits
-	Languages lang.Table    // nil means lang.All()
-	Log       *slog.Logger  // nil means none
+	Languages lang.Table    // of tasks; nil means lang.All()
+
+	// The same for runs of the code interpreter.
+	InterpreterWarm int         // boxes kept ready for specs with Interpreter; 0 means none
+	Interpreter     writ.Limits // what most of them will have
+	Interpreters    lang.Table  // nil means the table of their kind
+
+	Log *slog.Logger // nil means none
 }
 
 const (
@@ -36,8 +41,13 @@ func (o Options) filled() Options {
 	o.QueueWait = cmp.Or(o.QueueWait, defaultQueueWait)
 	o.Warm = max(o.Warm, 0)
 	o.Limits, _ = o.Limits.Within(writ.DefaultLimits, writ.MaxLimits)
+	o.InterpreterWarm = max(o.InterpreterWarm, 0)
+	o.Interpreter, _ = o.Interpreter.Within(writ.DefaultLimits, writ.MaxLimits)
 	if o.Languages == nil {
 		o.Languages = lang.All()
+	}
+	if o.Interpreters == nil {
+		o.Interpreters = lang.For(writ.RunInterpreter)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -51,16 +61,14 @@ type Runner struct {
 	provider sandbox.Provider
 	opt      Options
 	slots    *admission
-	pool     *pool
+	pools    map[writ.RunKind]*pool // set once
 	ids      *ids
 
 	// closing is done once Close was called; its cause ends every run.
 	closing context.Context
 	stop    context.CancelCauseFunc
 
-	mu     sync.Mutex
-	closed bool           // guarded by mu; once true, runs only falls
-	runs   sync.WaitGroup // calls of Run; added to under mu while not closed
+	calls calls // of Run
 }
 
 // errClosed is why a run was ended by Close.
@@ -74,10 +82,13 @@ func New(p sandbox.Provider, opt Options) *Runner {
 		provider: p,
 		opt:      opt,
 		slots:    newAdmission(opt.Slots, opt.Queue, opt.QueueWait),
-		pool:     newPool(p, sandbox.Template{Limits: opt.Limits}, opt.Warm, opt.Log),
-		ids:      newIDs(),
-		closing:  closing,
-		stop:     stop,
+		pools: map[writ.RunKind]*pool{
+			writ.RunTask:        newPool(p, templateOf(writ.RunTask, opt.Limits), opt.Warm, opt.Log),
+			writ.RunInterpreter: newPool(p, templateOf(writ.RunInterpreter, opt.Interpreter), opt.InterpreterWarm, opt.Log),
+		},
+		ids:     newIDs(),
+		closing: closing,
+		stop:    stop,
 	}
 }
 
@@ -91,16 +102,16 @@ func (r *Runner) Probe(ctx context.Context) (writ.Enforcement, error) {
 // until all of that is gone. When ctx ends before, Close returns its error and the
 // rest goes on ending by itself. A second call waits as the first does.
 func (r *Runner) Close(ctx context.Context) error {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
+	r.calls.close()
 	r.stop(errClosed)
 
 	gone := make(chan struct{})
 	go func() { // ends with the last run, which has been cancelled
 		defer close(gone)
-		r.pool.close()
-		r.runs.Wait()
+		for _, p := range r.pools {
+			p.close()
+		}
+		r.calls.wait()
 	}()
 	select {
 	case <-gone:
@@ -109,17 +120,3 @@ func (r *Runner) Close(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// enter counts a call of Run, which must call leave. It refuses once Close was
-// called.
-func (r *Runner) enter() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return &writ.Error{Kind: writ.Unavailable, Op: "run", Msg: "the runner is shutting down; send the request again later"}
-	}
-	r.runs.Add(1)
-	return nil
-}
-
-func (r *Runner) leave() { r.runs.Done() }

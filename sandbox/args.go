@@ -24,6 +24,8 @@ type boxPlan struct {
 	limits   writ.Limits
 	filter   []byte // the seccomp program
 	uid, gid int    // of its processes outside, when we are root
+	dir      string // where a box works that works in memory; empty for one with a workspace
+	links    []Link
 	// workspace is nil for a box that works in memory; root is the workspace's folder.
 	workspace *Workspace
 	root      *os.File
@@ -36,7 +38,7 @@ func (p boxPlan) hostRoot() bool { return p.workspace != nil && p.uid == 0 && os
 // dirs are the folders of which the jail sends descriptors.
 func (p boxPlan) dirs() []string {
 	if p.workspace == nil {
-		return jail.Dirs[:]
+		return append([]string{p.dir}, jail.Dirs[1:]...)
 	}
 	return append(slices.Clone(jail.Dirs[1:]), p.workspace.Root)
 }
@@ -61,10 +63,16 @@ func (p boxPlan) assemble(files *fileList) (a argList, argv []string) {
 	a.addEtc()
 	a.addWritable(p.limits)
 	if p.workspace == nil {
-		a.tmpfs(jail.Dirs[0], p.limits.WorkspaceBytes, "0700")
+		a.tmpfs(p.dir, p.limits.WorkspaceBytes, "0700")
 		a.add("--symlink", "/tmp", "/var/tmp", "--seccomp", files.pipe(p.filter))
+		if p.dir != jail.Dirs[0] {
+			argv = p.dirs()
+		}
 	} else {
 		argv = p.addWorkspace(&a, files)
+	}
+	for _, l := range p.links {
+		a.add("--symlink", l.To, l.Path)
 	}
 	// Last: the root itself is a memory file system without a size.
 	a.add("--remount-ro", "/", "--chdir", "/")
@@ -157,8 +165,11 @@ func (a *argList) addEtc() {
 func (a *argList) addWritable(l writ.Limits) {
 	a.tmpfs("/tmp", l.TmpBytes, "1777") // executable: builds and JITs need it
 	a.tmpfs(boxHome, l.TmpBytes, "0700")
-	a.tmpfs(jail.Dirs[4], codeBytes, "0700") // the program's own code, outside of its workspace
+	a.tmpfs(codeDir, codeBytes, "0700") // the program's own code, outside of its workspace
 }
+
+// codeDir is where code lies that is apart from the workspace.
+const codeDir = "/run/writ"
 
 // codeBytes is the size of /run/writ: code, and what a compile step makes of it.
 const codeBytes = 2 * writ.MaxCodeBytes

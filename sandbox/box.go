@@ -8,10 +8,8 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +18,8 @@ import (
 	"writ/sandbox/jail"
 )
 
-// startTimeout bounds how long a box may take from the command to its first
-// instruction: placing the files is all there is to do.
+// startTimeout bounds how long a box may take from a command with few files to its first
+// instruction (patience).
 const startTimeout = 15 * time.Second
 
 // bubblewrapBox is a Box of Bubblewrap.
@@ -31,6 +29,7 @@ type bubblewrapBox struct {
 	group    *cgroup // nil on a host without control groups
 	uid      int     // lent by provider.uids, or 0
 	limits   writ.Limits
+	dir      string // where it works in memory; empty with a workspace
 	sandbox  writ.Enforcement
 
 	workspace *Workspace // nil for a box in memory
@@ -45,8 +44,8 @@ type bubblewrapBox struct {
 	run     *run       // guarded by mu; nil until something may have been executed
 }
 
-func newBox(b *Bubblewrap, p *process, uid int, l writ.Limits, e writ.Enforcement) *bubblewrapBox {
-	box := &bubblewrapBox{provider: b, process: p, group: p.group, uid: uid, limits: l, sandbox: e}
+func newBox(b *Bubblewrap, p *process, uid int, plan boxPlan, e writ.Enforcement) *bubblewrapBox {
+	box := &bubblewrapBox{provider: b, process: p, group: p.group, uid: uid, limits: plan.limits, dir: plan.dir, sandbox: e}
 	box.close = sync.OnceValue(box.dispose)
 	return box
 }
@@ -57,17 +56,17 @@ func (b *bubblewrapBox) Start(ctx context.Context, cmd Command) (Run, error) {
 	defer b.mu.Unlock()
 	switch {
 	case b.closed.Load():
-		return nil, &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "the box is closed: nothing was executed"}
+		return nil, errClosed()
 	case b.started:
 		return nil, &writ.Error{Kind: writ.Conflict, Op: "start", Msg: "the box has been used: a box runs one program"}
 	case ctx.Err() != nil:
-		return nil, &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "cancelled before it started: nothing was executed", Err: context.Cause(ctx)}
+		return nil, errCancelled(ctx)
 	}
 	if err := b.check(cmd); err != nil {
 		return nil, err
 	}
 	b.started = true
-	r, err := b.send(cmd)
+	r, err := b.send(ctx, cmd)
 	if _, ours := errors.AsType[*writ.Error](err); err != nil && !ours {
 		err = &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "the command could not be given to its sandbox: nothing was executed", Err: err}
 	}
@@ -85,13 +84,13 @@ func (b *bubblewrapBox) Start(ctx context.Context, cmd Command) (Run, error) {
 }
 
 // send gives the command to the jail. On error nothing was given.
-func (b *bubblewrapBox) send(cmd Command) (_ *run, err error) {
+func (b *bubblewrapBox) send(ctx context.Context, cmd Command) (_ *run, err error) {
 	if cmd.Limits != b.limits {
 		if err := b.group.setLimits(groupLimits(cmd.Limits)); err != nil {
 			return nil, &writ.Error{Kind: writ.Unavailable, Op: "start", Msg: "the limits of the run cannot be set on its control group", Err: err}
 		}
 	}
-	message, file, err := b.commandFile(cmd)
+	message, file, err := b.commandFile(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +129,9 @@ func (b *bubblewrapBox) check(cmd Command) error {
 		e.Msg = "a program has an input that is given beforehand, or one that stays open, not both"
 	case cmd.Terminal != nil && (cmd.Terminal.Rows == 0 || cmd.Terminal.Cols == 0):
 		e.Msg = fmt.Sprintf("a terminal of %d rows and %d columns: want both positive", cmd.Terminal.Rows, cmd.Terminal.Cols)
+	case slices.ContainsFunc(cmd.Files, func(f File) bool { return f.fault() != "" }):
+		f := cmd.Files[slices.IndexFunc(cmd.Files, func(f File) bool { return f.fault() != "" })]
+		e.Msg = fmt.Sprintf("cannot place %q: %s", f.Path, f.fault())
 	case b.workspace != nil && slices.ContainsFunc(cmd.Files, func(f File) bool { return within(path.Clean(f.Path), b.workspace.Root) }):
 		e.Msg = "a file of the command would be placed in the workspace: that is for patches"
 	default:
@@ -176,74 +178,12 @@ func (b *bubblewrapBox) lost(err error) error {
 		Msg: "the prepared sandbox is gone: nothing was executed, try again"}
 }
 
-// commandFile is the sealed memory file of a command and the message that goes
-// with it. The caller closes the file.
-func (b *bubblewrapBox) commandFile(cmd Command) ([]byte, *os.File, error) {
-	c := jail.Command{Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Limits: rlimits(cmd.Limits, b.group)}
-	if cmd.Terminal != nil {
-		c.Rows, c.Cols = cmd.Terminal.Rows, cmd.Terminal.Cols
-	}
-	parts := make([][]byte, 1, len(cmd.Files)+1)
-	for _, f := range cmd.Files {
-		c.Files = append(c.Files, jail.File{Path: f.Path, Mode: uint32(f.Mode.Perm()), Size: int64(len(f.Content))})
-		parts = append(parts, f.Content)
-	}
-	parts[0] = c.AppendHeader(nil)
-	// As the jail will read it, so that a command beyond its bounds fails here with words.
-	if _, err := jail.ParseHeader(parts[0]); err != nil || len(parts[0]) > jail.MaxHeaderBytes {
-		return nil, nil, &writ.Error{Kind: writ.Invalid, Op: "start", Msg: fmt.Sprintf("the command cannot be sent to a sandbox (%d bytes): %v", len(parts[0]), err), Err: err}
-	}
-	file, err := sealed("writ command", parts...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return jail.CommandMessage(len(parts[0])), file, nil
-}
-
 // standardInput is a file with content, at its start and then at its end.
 func standardInput(content []byte) (*os.File, error) {
 	if len(content) == 0 {
 		return os.Open(os.DevNull)
 	}
-	return sealed("writ stdin", content)
-}
-
-// stageError says in words why a command was not executed.
-func stageError(cmd Command, r jail.Record) error {
-	e := &writ.Error{Kind: writ.Invalid, Op: "start", Err: fmt.Errorf("%v: %w", r.Step, r.Errno)}
-	why := r.Errno.Error()
-	switch r.Step {
-	case jail.StepDir:
-		switch r.Errno {
-		case syscall.ENOENT:
-			why = "there is no such directory"
-		case syscall.ENOTDIR:
-			why = "it is not a directory"
-		}
-		e.Msg = fmt.Sprintf("cannot work in %q: %s; nothing was executed", cmd.Dir, why)
-	case jail.StepExec:
-		e.Msg = fmt.Sprintf("cannot execute %q: %s", cmd.Argv[0], why)
-		switch {
-		case r.Errno == syscall.EAGAIN, r.Errno == syscall.ENOMEM:
-			e.Kind = writ.Unavailable
-		case r.Errno == syscall.ENOENT && !strings.Contains(cmd.Argv[0], "/"):
-			e.Msg = fmt.Sprintf("there is no program %q in the PATH of the sandbox", cmd.Argv[0])
-		}
-	case jail.StepFile:
-		name := "a file"
-		if int(r.Index) < len(cmd.Files) {
-			f := cmd.Files[r.Index]
-			name = fmt.Sprintf("%q (%d bytes)", f.Path, len(f.Content))
-		}
-		if r.Errno == syscall.ENOSPC {
-			why = "no space left; the workspace limit is " + fmt.Sprint(cmd.Limits.WorkspaceBytes) + " bytes"
-		}
-		e.Msg = fmt.Sprintf("cannot place %s: %s; nothing was executed", name, why)
-	default:
-		e.Kind = writ.Unavailable
-		e.Msg = fmt.Sprintf("the sandbox could not %v: %s; nothing was executed", r.Step, why)
-	}
-	return e
+	return sealedBytes("writ stdin", content)
 }
 
 // Unheld implements Box.

@@ -167,6 +167,12 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 			err = errors.Join(err, b.dispose(p, group, uid))
 		}
 	}()
+	if plan.dir, err = t.dir(); err != nil {
+		return nil, err
+	}
+	if plan.links, err = t.links(plan.dir); err != nil {
+		return nil, err
+	}
 	switch {
 	case t.Workspace != nil:
 		if err := plan.openWorkspace(*t.Workspace, b.diskFilter); err != nil {
@@ -204,7 +210,7 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 	if err != nil {
 		return nil, err
 	}
-	box := newBox(b, p, uid, t.Limits, writ.Enforcement{Provider: b.version(), Active: active, Missing: missing})
+	box := newBox(b, p, uid, plan, writ.Enforcement{Provider: b.version(), Active: active, Missing: missing})
 	if t.Workspace != nil {
 		box.workspace = plan.workspace
 		if box.unheld, err = plan.workspace.unheld(int(p.dirs[len(p.dirs)-1].Fd())); err != nil {

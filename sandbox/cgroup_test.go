@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,7 +183,7 @@ func TestCgroupKillLooksInEveryTree(t *testing.T) {
 		if err := g.kill(); err != nil {
 			t.Fatal(err)
 		}
-		late := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+		late := time.AfterFunc(longEnough, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 		if sig := signalOf(cmd.Wait()); sig != syscall.SIGKILL {
 			t.Errorf("in %s alone: ended by %v", dir, sig)
 		}
@@ -201,7 +202,7 @@ func TestCgroupKillLooksInEveryTree(t *testing.T) {
 		if err := errors.Join(writeControl(last, "cgroup.procs", strconv.Itoa(cmd.Process.Pid)), g.kill()); err != nil {
 			t.Fatal(err)
 		}
-		late := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+		late := time.AfterFunc(longEnough, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 		if sig := signalOf(cmd.Wait()); sig != syscall.SIGKILL {
 			t.Errorf("with %s gone: ended by %v", dirs[0], sig)
 		}
@@ -271,11 +272,25 @@ func TestCgroupSweep(t *testing.T) {
 	reused.start++
 	foreign.pidns, foreign.pid = 1, dead.pid // no such process here, and there who knows
 	var left []*cgroup
-	for _, o := range []owner{dead, reused} {
-		g, err := (&cgroups{tree: c.tree, prefix: o.prefix() + "abcdef-"}).make("left", writ.DefaultLimits)
-		if err != nil {
-			t.Fatal(err)
-		}
+	orphan := exec.Command("/bin/sleep", "600")
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Other providers of this machine sweep as well, perhaps before all is made: then again.
+	for i, o := range []owner{dead, reused} {
+		var g *cgroup
+		eventually(t, "a group of a provider that is gone", func() (made bool) {
+			var err error
+			if g, err = (&cgroups{tree: c.tree, prefix: o.prefix() + "abcdef-"}).make("left", writ.DefaultLimits); err == nil && i == 0 {
+				for _, dir := range g.dirs() {
+					err = errors.Join(err, writeControl(dir, "cgroup.procs", strconv.Itoa(orphan.Process.Pid)))
+				}
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ESRCH) {
+				t.Fatal(err)
+			}
+			return err == nil || errors.Is(err, syscall.ESRCH) // ESRCH: the orphan was swept
+		})
 		left = append(left, g)
 	}
 	// Two of another pid namespace, one in use, and old ones with and without processes.
@@ -293,7 +308,6 @@ func TestCgroupSweep(t *testing.T) {
 		}
 	}
 	left = append(left, unused)
-	orphan := inGroup(t, left[0], "/bin/sleep", "600")
 	done := make(chan error, 1)
 	go func() { done <- orphan.Wait() }() // else it would stay a zombie, in no group
 	if err := c.sweep(); err != nil {

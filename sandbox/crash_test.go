@@ -78,7 +78,8 @@ func holdWorkspace(b *Bubblewrap, root string) error {
 		if err != nil {
 			return err
 		}
-		cmd := shell("trap '' HUP TERM; setsid sleep 4807 & sleep 4807 & touch up$$; wait")
+		forLong := asleepFor(4807, os.Getppid())
+		cmd := shell("trap '' HUP TERM; setsid sleep " + forLong + " & sleep " + forLong + " & touch up$$; wait")
 		cmd.Dir, cmd.Terminal = root, terminal
 		run, err := box.Start(context.Background(), cmd)
 		if err != nil {
@@ -110,20 +111,20 @@ func TestKilledServerLeavesNothingInAWorkspace(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "holding\n" {
 		t.Fatalf("the helper said %q: %v", line, err)
 	}
-	eventually(t, "its programs run", func() bool { return len(processesWith(t, "sleep\x004807")) == 4 })
+	eventually(t, "its programs run", func() bool { return len(sleeping(t, asleep(4807))) == 4 })
 	children := descendants(t, cmd.Process.Pid)
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	eventually(t, "no process of the killed server is left", func() bool {
-		return len(processesWith(t, "sleep\x004807")) == 0 && !slices.ContainsFunc(children, alive)
+		return len(sleeping(t, asleep(4807))) == 0 && !slices.ContainsFunc(children, alive)
 	})
 }
 
 func TestKilledServerLeavesNothing(t *testing.T) {
 	b := newProvider(t, Options{})
-	const marker = "48151623"
+	marker := asleep(48151623)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), helperEnv+"="+marker)
 	cmd.Stderr = os.Stderr
@@ -137,7 +138,7 @@ func TestKilledServerLeavesNothing(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "holding\n" {
 		t.Fatalf("the helper said %q: %v", line, err)
 	}
-	eventually(t, "its three programs run", func() bool { return len(processesWith(t, "sleep\x00"+marker)) == 3 })
+	eventually(t, "its three programs run", func() bool { return len(sleeping(t, marker)) == 3 })
 	children := descendants(t, cmd.Process.Pid)
 	if len(children) < 5 {
 		t.Fatalf("the helper has %d descendants, want two boxes full", len(children))
@@ -152,7 +153,7 @@ func TestKilledServerLeavesNothing(t *testing.T) {
 				return false
 			}
 		}
-		return len(processesWith(t, "sleep\x00"+marker)) == 0
+		return len(sleeping(t, marker)) == 0
 	})
 	// Its control groups go at the next start, those of the living stay.
 	mine := prepareBox(t, b, writ.DefaultLimits)
@@ -310,7 +311,7 @@ func TestBoxThatDiesBeforeAndDuringARun(t *testing.T) {
 	if _, err := box.Start(t.Context(), program("/bin/true")); writ.KindOf(err) != writ.Unavailable {
 		t.Errorf("start in a dead box: %v", err)
 	}
-	run, box := start(t, b, t.Context(), shell("sleep 4721"))
+	run, box := start(t, b, t.Context(), shell("sleep "+asleep(4721)))
 	if err := box.(*bubblewrapBox).process.cmd.Process.Kill(); err != nil { // bwrap itself: its parent-death signal ends the rest
 		t.Fatal(err)
 	}
@@ -319,7 +320,7 @@ func TestBoxThatDiesBeforeAndDuringARun(t *testing.T) {
 	if r.Outcome != writ.Interrupted || !r.Started || !strings.HasPrefix(r.Reason, "the sandbox ended before") {
 		t.Errorf("after %v: %s", time.Since(began), show(r))
 	}
-	if left := processesWith(t, "sleep\x004721"); left != nil {
+	if left := sleeping(t, asleep(4721)); left != nil {
 		t.Errorf("still alive: %v", left)
 	}
 }

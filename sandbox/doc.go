@@ -38,6 +38,22 @@
 // be set-user-id are not made. It may use the disk's reserve for root, and of the limit
 // of processes only the control group's counts. Give the folder to a user of its own.
 //
+// # What a run leaves
+//
+// A box without a workspace works at one of [WorkDirs]. What its run left there, and in
+// /run/writ, Box.Files gives until the box is closed, however the run ended. By then every
+// process of the box is gone, and nothing rests on that: each thing is opened by one name
+// in a folder that is open, without symlinks, mounts and ways out, as a descriptor that
+// can only be looked at; what it is, is asked of the descriptor, and only a regular file
+// is opened, from the descriptor. So nothing that a program leaves makes us read another
+// file, wait, or read more than the size that was told. Of a file its bytes and its
+// permissions come out: no owner, set-user-id, attribute or hard link. Of a symlink it is
+// read where it leads, and nothing follows it. Names are the program's own bytes. Folders deeper than 64, and more names than the limit of files lets there be,
+// are told as unreadable.
+//
+// Files that are placed before a run may come from a stream. They are in a sealed memory
+// file of ours, and then in the box, before anything is executed. Symlinks come last.
+//
 // # Invariants
 //
 // One box, one run (spec/01 §2 rule 9). The user id of a living box without a workspace
@@ -45,7 +61,8 @@
 // no other. No process of a box outlives the server: its first process (package jail)
 // ends when its socket does.
 //
-// Hostile inputs: everything a program writes, the records of the jail beside it, and
-// every file of a workspace, which may change at any time. What is read is bounded where
-// it is read. The host's /etc may be strange; it is never touched.
+// Hostile inputs: everything a program writes, the names, kinds and sizes of what it
+// leaves, the records of the jail beside it, and every file of a workspace, which may
+// change at any time. What is read is bounded where it is read. The host's /etc may be
+// strange; it is never touched.
 package sandbox

@@ -32,6 +32,13 @@ var hostEtc = [...]string{
 	"/etc/mime.types", "/etc/services", "/etc/protocols", "/etc/matplotlibrc",
 	// What Debian's interpreters read at their start, through links from /usr.
 	"/etc/python3.9", "/etc/python3.10", "/etc/python3.11", "/etc/python3.12", "/etc/python3.13", "/etc/python3.14",
+	// The same of its PHP, Java and R, piece by piece: beside them may be passwords of the
+	// host.
+	"/etc/php/8.1/cli/conf.d", "/etc/php/8.2/cli/conf.d", "/etc/php/8.3/cli/conf.d", "/etc/php/8.4/cli/conf.d",
+	"/etc/php/8.1/mods-available", "/etc/php/8.2/mods-available", "/etc/php/8.3/mods-available", "/etc/php/8.4/mods-available",
+	"/etc/java-11-openjdk/security", "/etc/java-17-openjdk/security", "/etc/java-21-openjdk/security", "/etc/java-25-openjdk/security",
+	"/etc/java-11-openjdk/logging.properties", "/etc/java-17-openjdk/logging.properties", "/etc/java-21-openjdk/logging.properties", "/etc/java-25-openjdk/logging.properties",
+	"/etc/R/ldpaths", "/etc/R/Renviron", "/etc/R/Makeconf", "/etc/R/repositories",
 }
 
 // maskedProc are files of /proc that speak of the host and not of the box. A box

@@ -220,18 +220,35 @@ func wantOutcome(t testing.TB, r writ.Result, want writ.Outcome) {
 	}
 }
 
+// longEnough bounds every wait for something that should happen soon. Nothing waits it out
+// but a failure.
+const longEnough = 2 * time.Minute
+
 // eventually waits until condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); {
+	for deadline := time.Now().Add(longEnough); !condition(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not so after 10 s: %s", what)
+			t.Fatalf("still not so after %v: %s", longEnough, what)
 		}
 		select {
 		case <-t.Context().Done():
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// asleep is a time of more than an hour, as sleep takes it, that no other run of these
+// tests on this host has, so that sleeping finds the processes of this one alone.
+func asleep(seconds int) string { return asleepFor(seconds, os.Getpid()) }
+
+// asleepFor is asleep as the tests with this pid know it.
+func asleepFor(seconds, pid int) string { return fmt.Sprintf("%d.%d", seconds, pid) }
+
+// sleeping lists the host's processes that sleep for that time.
+func sleeping(t testing.TB, seconds string) []string {
+	t.Helper()
+	return processesWith(t, "sleep\x00"+seconds+"\x00")
 }
 
 // processesWith lists the host's processes that have marker in their arguments.

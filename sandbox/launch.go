@@ -172,7 +172,7 @@ func (l *fileList) memory(name string, content []byte) string {
 	if l.err != nil {
 		return ""
 	}
-	f, err := sealed(name, content)
+	f, err := sealedBytes(name, content)
 	if err != nil {
 		l.err = err
 		return ""

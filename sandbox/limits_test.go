@@ -14,7 +14,7 @@ import (
 
 func TestScenario18_EX26_ForkBombIsContained(t *testing.T) {
 	b := newProvider(t, Options{})
-	bomb := shell("for i in $(seq 20000); do sleep 4790 & done 2>/dev/null; echo n=$(jobs -p | wc -l)")
+	bomb := shell("for i in $(seq 20000); do sleep " + asleep(4790) + " & done 2>/dev/null; echo n=$(jobs -p | wc -l)")
 	bomb.Limits.Processes, bomb.Limits.WallMS = 40, 5000
 	run, box := start(t, b, t.Context(), bomb)
 	r := runIn(t, b, shell("echo hi")) // the neighbour, meanwhile
@@ -29,7 +29,7 @@ func TestScenario18_EX26_ForkBombIsContained(t *testing.T) {
 	if r.Outcome != writ.Failed && r.Outcome != writ.TimedOut {
 		t.Errorf("the bomb: %s", show(r))
 	}
-	if left := processesWith(t, "sleep\x004790"); left != nil {
+	if left := sleeping(t, asleep(4790)); left != nil {
 		t.Errorf("still alive: %d", len(left))
 	}
 	wantExit(t, runIn(t, b, program("/bin/true")), 0)
@@ -173,7 +173,7 @@ func TestSIGXCPUOfItsOwnIsNotATimeOut(t *testing.T) {
 
 func TestRS07_SleepAndFIFOTimeOut(t *testing.T) {
 	b := newProvider(t, Options{})
-	for _, script := range []string{"sleep 4791", "mkfifo p; cat p", "trap '' TERM INT HUP; while :; do sleep 4791; done"} {
+	for _, script := range []string{"sleep " + asleep(4791), "mkfifo p; cat p", "trap '' TERM INT HUP; while :; do sleep " + asleep(4791) + "; done"} {
 		cmd := shell(script)
 		cmd.Limits.WallMS = 300
 		r := runIn(t, b, cmd)
@@ -182,7 +182,7 @@ func TestRS07_SleepAndFIFOTimeOut(t *testing.T) {
 			t.Errorf("%s: %d ms", script, r.WallMS)
 		}
 	}
-	if left := processesWith(t, "sleep\x004791"); left != nil {
+	if left := sleeping(t, asleep(4791)); left != nil {
 		t.Errorf("still alive: %v", left)
 	}
 }

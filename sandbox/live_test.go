@@ -72,7 +72,7 @@ func (l *live) sees(want string) {
 // types gives text to the program.
 func (l *live) types(text string) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.t.Context(), longEnough)
 	defer cancel()
 	if n, err := l.Input(ctx, []byte(text)); n != len(text) || err != nil {
 		l.t.Fatalf("typing %q: %d, %v", text, n, err)
@@ -171,11 +171,11 @@ func TestScenario98_HowAProgramEndedIsTold(t *testing.T) {
 			"exit 130":            {"exit 130", nil, writ.Failed, 130, ""},
 			"EX-05 segv":          {"kill -SEGV $$", nil, writ.Failed, -1, "SIGSEGV"},
 			"real-time signal":    {"kill -40 $$", nil, writ.Failed, -1, "SIG40"},
-			"term":                {"echo up; exec sleep 4802", func(l *live, _ func()) { _ = l.Signal(SIGTERM) }, writ.Failed, -1, "SIGTERM"},
-			"kill":                {"echo up; exec sleep 4802", func(l *live, _ func()) { _ = l.Signal(SIGKILL) }, writ.Failed, -1, "SIGKILL"},
-			"term of its group":   {"trap 'echo caught; exit 7' TERM; echo up; sleep 4802 & wait", func(l *live, _ func()) { _ = l.Signal(SIGTERM) }, writ.Failed, 7, ""},
-			"cancelled":           {"echo up; exec sleep 4802", func(_ *live, cancel func()) { cancel() }, writ.Killed, -1, "SIGKILL"},
-			"EX-03 time":          {"trap '' TERM HUP; echo up; (trap '' TERM HUP; exec sleep 4802) & wait", nil, writ.TimedOut, -1, "SIGKILL"},
+			"term":                {"echo up; exec sleep " + asleep(4802), func(l *live, _ func()) { _ = l.Signal(SIGTERM) }, writ.Failed, -1, "SIGTERM"},
+			"kill":                {"echo up; exec sleep " + asleep(4802), func(l *live, _ func()) { _ = l.Signal(SIGKILL) }, writ.Failed, -1, "SIGKILL"},
+			"term of its group":   {"trap 'echo caught; exit 7' TERM; echo up; sleep " + asleep(4802) + " & wait", func(l *live, _ func()) { _ = l.Signal(SIGTERM) }, writ.Failed, 7, ""},
+			"cancelled":           {"echo up; exec sleep " + asleep(4802), func(_ *live, cancel func()) { cancel() }, writ.Killed, -1, "SIGKILL"},
+			"EX-03 time":          {"trap '' TERM HUP; echo up; (trap '' TERM HUP; exec sleep " + asleep(4802) + ") & wait", nil, writ.TimedOut, -1, "SIGKILL"},
 			"the end was earlier": {"echo up; exit 3", func(l *live, cancel func()) { l.Wait(); cancel() }, writ.Failed, 3, ""},
 		} {
 			if terminal != nil {
@@ -211,7 +211,7 @@ func TestScenario98_HowAProgramEndedIsTold(t *testing.T) {
 				if err := l.box.Close(); err != nil {
 					t.Error(err)
 				}
-				if left := processesWith(t, "sleep\x004802"); left != nil {
+				if left := sleeping(t, asleep(4802)); left != nil {
 					t.Errorf("still alive: %v", left)
 				}
 			})
@@ -237,12 +237,12 @@ func TestEX01_EX03_NothingOutlivesTheProgram(t *testing.T) {
 	b := newProvider(t, Options{})
 	w := newWorkspace(t, nil)
 	for _, terminal := range []*Size{nil, {24, 80}} {
-		cmd := shell("(trap '' HUP TERM; setsid sleep 4803 & sleep 4803 & exec sleep 4803) & echo started")
+		cmd := shell("(trap '' HUP TERM; setsid sleep " + asleep(4803) + " & sleep " + asleep(4803) + " & exec sleep " + asleep(4803) + ") & echo started")
 		cmd.Terminal = terminal
 		l := begin(t, b, w, cmd)
 		wantExit(t, l.Wait(), 0)
 		l.sees("started")
-		if left := processesWith(t, "sleep\x004803"); left != nil {
+		if left := sleeping(t, asleep(4803)); left != nil {
 			t.Errorf("still alive: %v", left)
 		}
 	}

@@ -282,14 +282,14 @@ func TestBoxWithoutAWallIsRefused(t *testing.T) {
 }
 
 func TestPrepareHonoursItsContext(t *testing.T) {
-	b, err := New(Options{Bwrap: fakeBwrap(t, "exec sleep 4795\n")})
+	b, err := New(Options{Bwrap: fakeBwrap(t, "exec sleep "+asleep(4795)+"\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for len(processesWith(t, "sleep\x004795")) == 0 && ctx.Err() == nil {
+		for len(sleeping(t, asleep(4795))) == 0 && ctx.Err() == nil {
 			continue
 		}
 		cancel()
@@ -298,7 +298,7 @@ func TestPrepareHonoursItsContext(t *testing.T) {
 	if writ.KindOf(err) != writ.Unavailable || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if left := processesWith(t, "sleep\x004795"); left != nil {
+	if left := sleeping(t, asleep(4795)); left != nil {
 		t.Errorf("left: %v", left)
 	}
 	if _, err := b.Prepare(ctx, Template{Limits: writ.DefaultLimits}); !errors.Is(err, context.Canceled) {

@@ -40,7 +40,7 @@ func TestJailRefusesAFileThatIsNotSealed(t *testing.T) {
 			}
 		})
 	}
-	f, err := sealed("command", header)
+	f, err := sealedBytes("command", header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func tell(t *testing.T, b *Bubblewrap, f *os.File, header int) jail.Record {
 
 // A command file that nobody can change, not even we.
 func TestSealedFile(t *testing.T) {
-	f, err := sealed("x", []byte("one"), nil, []byte("two"))
+	f, err := sealedBytes("x", []byte("onetwo"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,13 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
+	"path"
+	"slices"
+	"strings"
 
 	"writ"
 )
@@ -18,10 +22,9 @@ type Provider interface {
 
 	// Prepare makes a box for one run: every wall is up and nothing of a run has
 	// been executed in it. On error nothing is left behind, and the error is a
-	// *writ.Error of kind Unavailable that names the step; for a template with a
-	// workspace it may also be Invalid, when no box can have that workspace, and
-	// NotFound, when there is no such folder. The caller must Close the box, also
-	// after its run has ended.
+	// *writ.Error of kind Unavailable that names the step; it may also be Invalid, when
+	// no box can have that Dir or workspace, and NotFound, when the workspace's folder is
+	// not there. The caller must Close the box, also after its run has ended.
 	Prepare(ctx context.Context, t Template) (Box, error)
 }
 
@@ -29,9 +32,69 @@ type Provider interface {
 // template are interchangeable.
 type Template struct {
 	Limits writ.Limits // every field set; Unlimited where there shall be no limit
+	// Dir is where a box without a Workspace works: a memory file system of
+	// Limits.WorkspaceBytes, which is the program's alone and holds executables. It is one
+	// of WorkDirs, or empty for the first of them.
+	Dir string
 	// Workspace is the folder of the host that the box works in. Without one a box
-	// works in memory alone, at /workspace.
+	// works in memory alone. Dir is then empty.
 	Workspace *Workspace
+	// Links are symlinks that the box has outside of the folders in which it has its own
+	// files, and of Dir.
+	Links []Link
+}
+
+// Link is a symlink of a box. Both paths are absolute and clean.
+type Link struct {
+	Path string
+	To   string // a place in the box
+}
+
+// fault says what is wrong with l in a box that works in dir; empty when nothing is.
+func (l Link) fault(dir string) string {
+	clean := func(p string) bool { return path.IsAbs(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0) }
+	taken := func(p string) bool { return p != "" && (within(p, l.Path) || within(l.Path, p)) }
+	switch {
+	case !clean(l.Path) || !clean(l.To):
+		return "its paths must be absolute and clean"
+	case taken(dir) || slices.ContainsFunc(ours, taken):
+		return "a box has its own files there"
+	}
+	return ""
+}
+
+// WorkDirs are all that Template.Dir may be: a list, so that no box ever has its folder
+// over what is the system's.
+var WorkDirs = [...]string{"/workspace", "/mnt/data"}
+
+// dir is where a box of t works in memory; empty when it works in a workspace.
+func (t Template) dir() (string, error) {
+	switch {
+	case t.Workspace != nil && t.Dir == "":
+		return "", nil
+	case t.Workspace == nil && t.Dir == "":
+		return WorkDirs[0], nil
+	case t.Workspace == nil && slices.Contains(WorkDirs[:], t.Dir):
+		return t.Dir, nil
+	}
+	e := &writ.Error{Kind: writ.Invalid, Op: "prepare sandbox", Msg: fmt.Sprintf("no box works in memory at %q: want one of %s", t.Dir, strings.Join(WorkDirs[:], ", "))}
+	if t.Workspace != nil {
+		e.Msg = fmt.Sprintf("a box works in memory at %q or in the workspace %s, not in both", t.Dir, t.Workspace.Root)
+	}
+	return "", e
+}
+
+// links are the links of t, if a box that works in dir can have them.
+func (t Template) links(dir string) ([]Link, error) {
+	if t.Workspace != nil {
+		dir = t.Workspace.Root
+	}
+	for _, l := range t.Links {
+		if why := l.fault(dir); why != "" {
+			return nil, &writ.Error{Kind: writ.Invalid, Op: "prepare sandbox", Msg: fmt.Sprintf("no box can have a symlink %q to %q: %s", l.Path, l.To, why)}
+		}
+	}
+	return slices.Clone(t.Links), nil
 }
 
 // Box is a sandbox that waits for its one run.
@@ -40,11 +103,27 @@ type Box interface {
 	// to. A box starts once: a second call is an error. An error means that no
 	// code of cmd was executed; the box is then of no more use. It is a *writ.Error:
 	// Invalid when the command is at fault (its message names the missing program,
-	// directory or file), Conflict on a second call, Unavailable when the box is at
+	// directory or file; with code writ.CodeInputTooLarge its files do not fit), Conflict on a second call, Unavailable when the box is at
 	// fault. When contact is lost at the very moment of execution there is no error
 	// but a run that ends as interrupted.
 	// Cancelling ctx after Start returned ends the run as killed.
 	Start(ctx context.Context, cmd Command) (Run, error)
+
+	// Files visits what the run left in dir, which is the Dir of the box's template or
+	// /run/writ, both in memory: every file, every empty folder and whatever else has a
+	// name there. It goes in the order of full paths, in which a folder counts as its path
+	// with a slash behind it. An error of visit ends it and is returned as it is.
+	//
+	// It may be called when the run is over, however it ended, and any number of times;
+	// else, and once the box is closed, the error is a *writ.Error of kind Conflict, and
+	// Invalid for another dir. When ctx is done, its cause is the error. Any other error
+	// means that dir itself cannot be read.
+	//
+	// Everything there is hostile. Nothing is opened by a name that leads out of dir, or
+	// through a symlink or a mount; nothing but regular files is ever opened, so nothing
+	// blocks. A file or folder that its mode closes to us gets an owner's mode back; an
+	// Entry has the mode that it had.
+	Files(ctx context.Context, dir string, visit func(Entry) error) error
 
 	// Unheld are the Hidden and Protected paths of the box's workspace that it does not
 	// hold now, sorted: paths at which there is nothing, which lead through a symlink, or
@@ -88,11 +167,24 @@ type Command struct {
 	Limits writ.Limits // every field set; the sizes of file systems are the template's
 }
 
-// File is a file to place in the box.
+// File is a file, a folder or a symlink to place in the box. Folders above it that are missing are
+// made.
 type File struct {
 	Path    string // in the box, absolute
 	Content []byte
-	Mode    fs.FileMode
+	Mode    fs.FileMode // permission bits
+
+	// Body, where it is set, gives the content instead: exactly Size bytes. Start calls it
+	// once, reads it piece by piece, and closes what it got; Close of the box waits for a
+	// read under way. An error that is a *writ.Error is Start's error.
+	Body func() (io.ReadCloser, error)
+	Size int64
+
+	// Folder is a folder of mode 0700, which may be there already, and no file.
+	Folder bool
+	// Link is a symlink, whose content is where it leads: 1 to writ.MaxLinkBytes bytes.
+	// Symlinks are placed after all else, so that nothing is placed where one leads.
+	Link bool
 }
 
 // Size is that of a terminal, in characters.

@@ -46,7 +46,7 @@ type run struct {
 // awaitStart waits for the jail to say that the program was executed or not. An
 // error means that it cannot be known.
 func (r *run) awaitStart(cmd Command) (jail.Record, error) {
-	if err := r.box.process.conn.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+	if err := r.box.process.conn.SetReadDeadline(time.Now().Add(patience(cmd))); err != nil {
 		return jail.Record{}, err
 	}
 	rec, terminal, err := r.receive()

@@ -44,7 +44,7 @@ type Workspace struct {
 
 // ours are the folders that a box has of its own.
 var ours = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/dev/shm", "/proc", "/sys", "/etc", "/tmp", "/var/tmp", boxHome, "/run/writ", path.Dir(coverFile),
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/dev/shm", "/proc", "/sys", "/etc", "/tmp", "/var/tmp", boxHome, codeDir, path.Dir(coverFile),
 }
 
 // Validate reports every fault of the workspace at once. It looks at no disk.

@@ -15,6 +15,11 @@ have() {
 	nodejs) [ -x /usr/bin/node ] || [ -x /usr/local/bin/node ] ;;
 	ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] ;;
 	git | make | gcc | npm) command -v "$1" >/dev/null ;;
+	g++ | rustc | gdc | gfortran) [ -x "/usr/bin/$1" ] ;;
+	default-jdk-headless) [ -x /usr/bin/java ] && [ -x /usr/bin/javac ] ;; # a JRE compiles nothing
+	php-cli) [ -x /usr/bin/php ] ;;
+	r-base-core) [ -x /usr/bin/Rscript ] ;;
+	python3-matplotlib) /usr/bin/python3 -c 'import importlib.util as u, sys; sys.exit(u.find_spec("matplotlib") is None)' 2>/dev/null ;;
 	libc6-dev) [ -e /usr/include/stdio.h ] ;;
 	postgresql) command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ;;
 	esac
@@ -27,6 +32,8 @@ fi
 if [ "$for_what" = test ]; then
 	# gcc and libc6-dev: the race detector. postgresql: the store runs on it too.
 	need+=(git make gcc libc6-dev postgresql)
+	# What the code interpreter runs.
+	need+=(g++ default-jdk-headless php-cli rustc gdc gfortran r-base-core python3-matplotlib)
 fi
 
 # Programs of npm, which bring a Node.js of their own.
@@ -34,6 +41,39 @@ clients() {
 	if [ "$for_what" != run ]; then
 		"$(dirname "$0")/mcpclients.sh"
 	fi
+	if [ "$for_what" = test ]; then
+		"$(dirname "$0")/librechat.sh"
+		bun
+		go_cache
+	fi
+}
+
+# Bun, where boxes see it. There is none for other machines.
+bun() {
+	case $(uname -m) in x86_64 | aarch64) ;; *) return ;; esac
+	if [ -x /usr/local/bin/bun ] || [ -x /usr/bin/bun ]; then
+		return
+	fi
+	local as=() said
+	[ "$(id -u)" -eq 0 ] || as=(sudo)
+	echo "writ: installing Bun with npm" >&2
+	if ! said=$("${as[@]}" npm install -g --prefix /usr/local bun@1.4.5 2>&1 && /usr/local/bin/bun --version 2>&1); then
+		echo "$said" | tail -n 30 >&2
+		echo "writ: npm installed no Bun that runs here" >&2
+		exit 1
+	fi
+}
+
+# What most programs in Go use of its library, compiled once for all runs, as writ doctor
+# advises; the rest is compiled in the run that needs it.
+go_cache() {
+	local cache=/usr/local/share/writ/go-build go=/usr/local/go/bin/go as=()
+	[ -x "$go" ] || go=/usr/bin/go
+	if [ -d "$cache" ] || [ ! -x "$go" ]; then
+		return
+	fi
+	[ "$(id -u)" -eq 0 ] || as=(sudo)
+	"${as[@]}" env HOME=/root CGO_ENABLED=0 GOENV=off GOFLAGS=-buildvcs=false GOTOOLCHAIN=local GOCACHE="$cache" "$go" build bufio fmt io os sort strings time
 }
 
 missing=()

@@ -18,41 +18,87 @@ import (
 )
 
 // childDir is, in the environment of a child, the folder in which it works until it is
-// killed.
-const childDir = "WRIT_SESSION_TEST_DIR"
+// killed. childURL is its store, and childRole what it does.
+const (
+	childDir  = "WRIT_SESSION_TEST_DIR"
+	childURL  = "WRIT_SESSION_TEST_URL"
+	childRole = "WRIT_SESSION_TEST_ROLE"
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		fmt.Println("error:", work(dir))
+		fmt.Println("error:", child(dir))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// work puts and deletes for ever, and says what is done.
-func work(dir string) error {
-	ctx, ada := context.Background(), user("ada")
+func child(dir string) error {
+	ctx := context.Background()
 	blobs, err := blob.OpenFolder(filepath.Join(dir, "blobs"))
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, "sqlite:"+filepath.Join(dir, "writ.db"), store.Options{})
+	db, err := store.Open(ctx, os.Getenv(childURL), store.Options{})
 	if err != nil {
 		return err
 	}
-	s, err := New(db, blobs, Defaults())
+	s, err := New(db, blobs, killOptions())
 	if err != nil {
 		return err
 	}
+	if os.Getenv(childRole) == "runtime" {
+		return saveForEver(ctx, s)
+	}
+	return putForEver(ctx, s)
+}
+
+// killOptions let what a killed process held be free soon.
+func killOptions() Options {
+	opt := Defaults()
+	opt.RuntimeLease = time.Second
+	return opt
+}
+
+// startChild starts a child, whose lines are to be read.
+func startChild(t *testing.T, role, dir, url string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childURL+"="+url, childRole+"="+role)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
+// putForEver puts, adopts and deletes, and says what is done.
+func putForEver(ctx context.Context, s *Service) error {
+	ada := user("ada")
 	in, err := s.Create(ctx, ada, own)
 	if err != nil {
 		return err
 	}
 	for n := 0; ; n++ {
 		body := strings.Repeat(fmt.Sprint(n%7, " "), 50_000)
-		o, err := s.Put(ctx, ada, own, in.ID, text(fmt.Sprint(n), body))
-		if err != nil {
-			return err
+		var o writ.Object
+		if n%2 == 0 {
+			if o, err = s.Put(ctx, ada, own, in.ID, text(fmt.Sprint(n), body)); err != nil {
+				return err
+			}
+		} else {
+			digest, size, err := s.blobs.Put(ctx, strings.NewReader(body), int64(len(body)))
+			if err != nil {
+				return err
+			}
+			os, err := s.Adopt(ctx, ada, own, in.ID, []Kept{{Name: fmt.Sprint(n), Digest: digest, Size: size}})
+			if err != nil {
+				return err
+			}
+			o = os[0]
 		}
 		fmt.Println("put", in.ID, o.ID)
 		if n%3 == 0 {
@@ -71,17 +117,9 @@ func TestKilledWhileItPuts(t *testing.T) {
 	t.Parallel()
 	dir, ctx, ada := t.TempDir(), context.Background(), user("ada")
 	there, sessions := map[writ.ObjectID]bool{}, map[writ.SessionID]bool{}
+	url := "sqlite:" + filepath.Join(dir, "writ.db")
 	for round := range 3 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childDir+"="+dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
+		cmd, lines := startChild(t, "put", dir, url)
 		for n := 0; lines.Scan(); n++ {
 			if n == 5+round { // and read on: it had said more before it died
 				if err := cmd.Process.Kill(); err != nil {
@@ -105,7 +143,7 @@ func TestKilledWhileItPuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer blobs.Close()
-	d.db = testkit.OpenStore(t, "sqlite:"+filepath.Join(dir, "writ.db"))
+	d.db = testkit.OpenStore(t, url)
 	if d.Service, err = New(d.db, blobs, Defaults()); err != nil {
 		t.Fatal(err)
 	}

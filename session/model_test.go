@@ -55,7 +55,7 @@ func (d *desk) empty(t interface {
 	Fatalf(string, ...any)
 }) {
 	d.pass(d.opt.TTL + d.opt.Retention + d.opt.Grace + time.Second)
-	_, err := d.Retain(context.Background(), false)
+	_, err := d.Retain(context.Background(), writ.Ref{}, false)
 	if left := d.blobNames(t); err != nil || len(left) != 0 {
 		t.Fatalf("left in the end: %v, %v", left, err)
 	}
@@ -112,7 +112,7 @@ func (m *model) wait(rt *rapid.T) {
 }
 
 func (m *model) retain(rt *rapid.T) {
-	var want Removed
+	var want writ.FileRemoval
 	m.sessions = slices.DeleteFunc(m.sessions, func(s *modelSession) bool {
 		if !s.expires.Before(m.now().Add(-m.opt.Retention)) {
 			return false
@@ -131,7 +131,7 @@ func (m *model) retain(rt *rapid.T) {
 			want.BlobBytes += int64(len(body))
 		}
 	}
-	if got, err := m.Retain(m.ctx, false); got != want || err != nil {
+	if got, err := m.Retain(m.ctx, writ.Ref{}, false); got != want || err != nil {
 		rt.Fatalf("removed %+v, %v, the rules say %+v", got, err, want)
 	}
 }

@@ -11,13 +11,11 @@ import (
 
 // File is one to keep.
 type File struct {
-	Name         string // as [NameFault] lets it be
-	Type         string // what cannot stand in a header becomes application/octet-stream
-	ReadOnly     bool
-	ModifiedFrom *writ.ObjectRef
-	Body         io.Reader
-	// Max is how many bytes Body may have.
-	Max int64
+	Name     string // as [NameFault] lets it be
+	Type     string // what cannot stand in a header becomes application/octet-stream
+	ReadOnly bool
+	Body     io.Reader
+	Max      int64 // bytes that Body may have
 }
 
 // Put keeps a file in a session that p, who names e, may use, and answers its object once
@@ -45,14 +43,14 @@ func (s *Service) Put(ctx context.Context, p writ.Principal, e Entity, in writ.S
 	defer cancel()
 	o := writ.Object{
 		ID: writ.NewObjectID(), Session: in, Name: f.Name, Type: cleanType(f.Type), Size: size, SHA256: digest,
-		ReadOnly: f.ReadOnly, ModifiedFrom: f.ModifiedFrom, Created: s.now(),
+		ReadOnly: f.ReadOnly, Created: s.now(),
 	}
-	err = s.db.Update(ctx, func(tx *store.Tx) error {
+	err = s.update(ctx, p, func(tx *store.Tx) error {
 		of, err := s.find(ctx, tx, p, e, in)
 		if err != nil {
 			return err
 		}
-		room, err := s.room(ctx, tx, of)
+		room, err := s.room(ctx, tx, of, 1)
 		if err != nil {
 			return err
 		}
@@ -69,25 +67,25 @@ func (s *Service) Put(ctx context.Context, p writ.Principal, e Entity, in writ.S
 
 // look says before the bytes come how many there is room for.
 func (s *Service) look(ctx context.Context, p writ.Principal, e Entity, in writ.SessionID) (room int64, err error) {
-	err = s.db.View(ctx, func(tx *store.Tx) error {
+	err = s.view(ctx, p, func(tx *store.Tx) error {
 		of, err := s.find(ctx, tx, p, e, in)
 		if err != nil {
 			return err
 		}
-		room, err = s.room(ctx, tx, of)
+		room, err = s.room(ctx, tx, of, 1)
 		return err
 	})
 	return room, err
 }
 
-// room is how many bytes one more object of a session may have.
-func (s *Service) room(ctx context.Context, tx *store.Tx, of writ.Session) (int64, error) {
+// room is how many bytes n more objects of a session may have together.
+func (s *Service) room(ctx context.Context, tx *store.Tx, of writ.Session, n int64) (int64, error) {
 	totals, err := tx.SessionTotals(ctx, of.Tenant)
 	if err != nil {
 		return 0, err
 	}
-	if of.Objects >= s.opt.Limits.SessionObjects {
-		return 0, exhausted("put object", "the session holds %d files, the most it may: use another session", of.Objects)
+	if of.Objects+n > s.opt.Limits.SessionObjects {
+		return 0, exhausted("put object", "the session holds %d files, of %d that it may: use another session", of.Objects, s.opt.Limits.SessionObjects)
 	}
 	// Below zero when a bound was lowered since.
 	room := max(0, min(s.opt.Limits.SessionBytes-of.Bytes, s.opt.Limits.TenantBytes-totals.Bytes))

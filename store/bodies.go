@@ -11,6 +11,7 @@ const (
 	BodySpec   = "spec"
 	BodyStdout = "stdout"
 	BodyStderr = "stderr"
+	BodyFiles  = "files" // what became of the workspace: names and digests
 )
 
 // PutBody stores data as the named body of a task that is stored, in place of what

@@ -1,8 +1,9 @@
 // Package store keeps what writ must not forget: tasks, approvals, the ledger of
 // operations on workspaces, processes and what they last wrote, works and their
-// intents, storage sessions and which files they hold, the bodies of runs and of held
-// patches, keys, operators, the audit log, and the jobs that carry all of it over a
-// crash. It is the only package that speaks SQL.
+// intents, storage and runtime sessions and which files they hold, that there is a folder
+// with the bytes of those, what was removed and stands in no event yet, how often callers
+// came of late, the bodies of runs and of held patches, keys, operators, the audit log, and the
+// jobs that carry all of it over a crash. It is the only package that speaks SQL.
 //
 // It promises transactions. [DB.Update] makes all of its writes durable or none,
 // jobs included; [DB.View] reads one snapshot. SQLite (one machine, one process)
@@ -19,13 +20,15 @@
 // is one JSON document beside it, so that a new field of the vocabulary needs no
 // migration and both engines hold the same bytes.
 // Documents are TEXT, not JSONB: nothing queries inside them, and what was written
-// comes back as it was. Times are milliseconds since 1970. Code, output, patches and
-// diffs are never in a document but only in bodies, so that [Tx.DeleteBodies],
-// [Tx.DeleteApprovalBodies] and [Tx.DeleteProcessOutputs] delete all of them. On SQLite
+// comes back as it was. Times are milliseconds since 1970. Code, output, patches,
+// diffs and the names of a run's files are never in a document but only in bodies, so that
+// [Tx.DeleteBodies], [Tx.DeleteUsersBodies], [Tx.DeleteApprovalBodies] and
+// [Tx.DeleteProcessOutputs] delete all of them. On SQLite
 // their bytes are then overwritten in the file and, as soon as nobody reads, cut off
 // its write-ahead log; on PostgreSQL they stay on its disk until its vacuum and its own
 // log let go of them. The texts of intents are columns, which stay. Of the files of
-// sessions only names, types, sizes and digests are here.
+// sessions only names, types, sizes and digests are here. What is counted of a caller is
+// under a digest of who that is, and alone is not synced when it is written ([DB.Count]).
 //
 // Invariants. One transaction writes at a time on SQLite; on PostgreSQL rows that a
 // writing transaction reads by id are locked until it ends, so that what it decides
@@ -35,7 +38,9 @@
 // nor a process that ended nor a closed work changes. Of the approvals of one request
 // at most one is not terminal, and a key names at most one operation on one root of a
 // workspace: unique indexes hold both against writers at one moment. What the sessions of
-// a tenant hold together is counted in the transactions that change it. A transaction in
+// a tenant hold together is counted in the transactions that change it. A runtime session
+// has one holder, by a name that no other ever has; what is written for it is written by
+// who is that holder in the same transaction. A transaction in
 // which a statement failed does not commit, even if the function that ran it went on.
 //
 // Hostile inputs: ids, filters and cursors come from callers as they are. Text

@@ -127,11 +127,12 @@ func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
 }
 
 // adopt ends what earlier processes left in a SQLite store: their leases, and their
-// hold on jobs. The folder lock says that none of them lives, so nobody needs to
+// hold on jobs and runtime sessions. The folder lock says that none of them lives, so nobody needs to
 // wait until River or a clock finds out.
 func adopt(ctx context.Context, db *sql.DB) error {
 	for _, q := range []string{
 		`DELETE FROM leases`,
+		`UPDATE runtimes SET holder = '' WHERE holder <> ''`,
 		`DELETE FROM river_leader`,
 		`UPDATE river_job SET state = 'available' WHERE state = 'running'`,
 	} {

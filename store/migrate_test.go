@@ -230,6 +230,31 @@ func TestMigrateFromVersion4(t *testing.T) {
 	})
 }
 
+// TestMigrateFromVersion5 opens a store that counted no requests and knew no runtime
+// sessions: the bodies of its users' runs go with their age.
+func TestMigrateFromVersion5(t *testing.T) {
+	engines(t, func(t *testing.T, url string) {
+		before := older(t, url, 5)
+		migrated(t, url, func(ctx context.Context, tx *store.Tx) error {
+			s, err := tx.Session(ctx, "session-of-version--5")
+			o, err1 := tx.Object(ctx, s.ID, "object-of-version---5")
+			_, missing := tx.Runtime(ctx, "none")
+			n, err2 := tx.UsersBodies(ctx, writ.Now())
+			if s.Objects != 1 || s.Key != "k" || o.Name != "a.txt" || writ.KindOf(missing) != writ.NotFound || n != 1 {
+				t.Errorf("rows of version 5: %+v, %+v, %v, %d bodies", s, o, missing, n)
+			}
+			return errors.Join(err, err1, err2)
+		})
+		engine, _, _ := strings.Cut(url, ":")
+		after := indexNames(t, raw(t, url), engine)
+		for _, name := range before {
+			if !slices.Contains(after, name) {
+				t.Errorf("index %s is gone", name)
+			}
+		}
+	})
+}
+
 func TestOpenRefusesNewerSchema(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		db, err := store.Open(context.Background(), url, store.Options{})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"writ"
 )
@@ -32,19 +31,6 @@ func (tx *Tx) Session(ctx context.Context, id writ.SessionID) (writ.Session, err
 	return one(ctx, tx, "session", sessionColumns+` WHERE id = $1`+tx.locked(), scanSession, string(id))
 }
 
-// ExpiredSessions lists at most limit sessions that expired before a time, those first
-// that expired first. Of the ones that expired when after did it lists those with higher
-// ids; the zero Session is before all.
-func (tx *Tx) ExpiredSessions(ctx context.Context, before time.Time, after writ.Session, limit int) ([]writ.Session, error) {
-	from := int64(-1 << 62)
-	if after.ID != "" {
-		from = millis(after.Expires)
-	}
-	return all(ctx, tx, "sessions", sessionColumns+`
-		WHERE expires < $1 AND (expires, id) > ($2, $3) ORDER BY expires, id LIMIT $4`, scanSession,
-		millis(before), from, string(after.ID), limit)
-}
-
 // DeleteSession deletes a session that was read in this transaction, and its objects, and
 // takes them off the totals.
 func (tx *Tx) DeleteSession(ctx context.Context, s writ.Session) error {
@@ -56,6 +42,15 @@ func (tx *Tx) DeleteSession(ctx context.Context, s writ.Session) error {
 		return err
 	}
 	return tx.addTotals(ctx, s.Tenant, writ.SessionTotals{Sessions: -1, Objects: -s.Objects, Bytes: -s.Bytes})
+}
+
+// Sessions lists sessions, newest first, page by page as Tasks does, also those that are
+// over and were not removed yet.
+func (tx *Tx) Sessions(ctx context.Context, f writ.SessionFilter) (ss []writ.Session, next string, err error) {
+	var c conditions
+	c.equal("tenant", string(f.Tenant))
+	return page(ctx, tx, "sessions", sessionColumns, &c, f.Page, scanSession,
+		func(s writ.Session) cursor { return cursorOf(s.Created, string(s.ID)) })
 }
 
 // SessionTotals reads what the sessions of a tenant hold together. In a writing
@@ -90,15 +85,24 @@ func (tx *Tx) addTotals(ctx context.Context, tenant writ.Tenant, d writ.SessionT
 
 // InsertObject stores a new object of s, which was read in this transaction.
 func (tx *Tx) InsertObject(ctx context.Context, s writ.Session, o writ.Object) error {
-	doc, err := json.Marshal(o)
-	if err != nil {
-		return fmt.Errorf("encode object: %w", err)
+	return tx.InsertObjects(ctx, s, []writ.Object{o})
+}
+
+// InsertObjects stores new objects of s, which was read in this transaction.
+func (tx *Tx) InsertObjects(ctx context.Context, s writ.Session, os []writ.Object) error {
+	var bytes int64
+	for _, o := range os {
+		doc, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("encode object: %w", err)
+		}
+		if _, err := tx.exec(ctx, "insert object", `INSERT INTO objects (id, session, sha256, size, created, doc) VALUES ($1, $2, $3, $4, $5, $6)`,
+			string(o.ID), string(s.ID), string(o.SHA256), o.Size, millis(o.Created), string(doc)); err != nil {
+			return err
+		}
+		bytes += o.Size
 	}
-	if _, err := tx.exec(ctx, "insert object", `INSERT INTO objects (id, session, sha256, size, created, doc) VALUES ($1, $2, $3, $4, $5, $6)`,
-		string(o.ID), string(s.ID), string(o.SHA256), o.Size, millis(o.Created), string(doc)); err != nil {
-		return err
-	}
-	return tx.addObjects(ctx, s, 1, o.Size)
+	return tx.addObjects(ctx, s, int64(len(os)), bytes)
 }
 
 const objectColumns = `SELECT doc, id, session, sha256, size, created FROM objects`
@@ -106,6 +110,11 @@ const objectColumns = `SELECT doc, id, session, sha256, size, created FROM objec
 // Object reads one object of a session.
 func (tx *Tx) Object(ctx context.Context, session writ.SessionID, id writ.ObjectID) (writ.Object, error) {
 	return one(ctx, tx, "object", objectColumns+` WHERE id = $1 AND session = $2`, scanObject, string(id), string(session))
+}
+
+// SessionOfObject reads the session that an object is in.
+func (tx *Tx) SessionOfObject(ctx context.Context, id writ.ObjectID) (writ.Session, error) {
+	return one(ctx, tx, "session", sessionColumns+` WHERE id = (SELECT session FROM objects WHERE id = $1)`, scanSession, string(id))
 }
 
 // Objects lists at most limit objects of a session, in the order in which they came.
@@ -128,17 +137,6 @@ func (tx *Tx) addObjects(ctx context.Context, s writ.Session, n, bytes int64) er
 		return err
 	}
 	return tx.addTotals(ctx, s.Tenant, writ.SessionTotals{Objects: n, Bytes: bytes})
-}
-
-// UsedDigests are those of some digests that an object has.
-func (tx *Tx) UsedDigests(ctx context.Context, of []writ.Digest) ([]writ.Digest, error) {
-	if len(of) == 0 {
-		return nil, nil
-	}
-	var c conditions
-	in(&c, "sha256", of)
-	return all(ctx, tx, "digests of objects", `SELECT DISTINCT sha256 FROM objects`+c.where(),
-		func(row scanner) (d writ.Digest, err error) { return d, row.Scan(&d) }, c.args...)
 }
 
 func scanSession(row scanner) (writ.Session, error) {

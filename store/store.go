@@ -114,8 +114,13 @@ const maxAttempts = 8
 // An error of the commit itself may leave open whether it happened: what the
 // transaction would have allowed must then not be done.
 func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
+	return db.again(ctx, func() (error, bool) { return db.try(ctx, fn) })
+}
+
+// again calls once until it has not lost a conflict with another, a few times.
+func (db *DB) again(ctx context.Context, once func() (err error, lost bool)) error {
 	for attempt := 1; ; attempt++ {
-		err, lost := db.try(ctx, fn)
+		err, lost := once()
 		if !lost {
 			return err
 		}

@@ -10,7 +10,8 @@ import (
 
 // InsertTask stores a new task. It is a Conflict when the id is taken or when the
 // identity has a task with this key; the transaction goes on and TaskByKey finds
-// that one. The bytes of the result's outputs are not stored: PutBody keeps them.
+// that one. The bytes of the result's outputs, and the names of its files, are not
+// stored: PutBody keeps them.
 func (tx *Tx) InsertTask(ctx context.Context, t writ.Task) error {
 	doc, err := taskDoc(t)
 	if err != nil {
@@ -30,7 +31,7 @@ func (tx *Tx) InsertTask(ctx context.Context, t writ.Task) error {
 const taskColumns = `SELECT doc, state, owner, request_digest FROM tasks`
 
 // Task reads one task. Its result, if it has one, describes the outputs without
-// their bytes. In a writing transaction it stays as it is until that ends.
+// their bytes and counts the files that were not kept without naming any. In a writing transaction it stays as it is until that ends.
 func (tx *Tx) Task(ctx context.Context, id writ.TaskID) (writ.Task, error) {
 	return one(ctx, tx, "task", taskColumns+` WHERE id = $1`+tx.locked(), scanTask, string(id))
 }
@@ -77,13 +78,14 @@ func (tx *Tx) Running(ctx context.Context, owner string) ([]writ.Task, error) {
 	return all(ctx, tx, "running tasks", taskColumns+c.where()+` ORDER BY created, id`, scanTask, c.args...)
 }
 
-// taskDoc is t as it is stored. Outputs go without their bytes, which have a place
-// of their own from which they can be deleted.
+// taskDoc is t as it is stored. Outputs go without their bytes, and the result without
+// the names of its files: they have a place of their own from which they can be deleted.
 func taskDoc(t writ.Task) (string, error) {
 	if t.Result != nil {
 		r := *t.Result
 		r.Stdout.Text, r.Stdout.Raw = "", nil
 		r.Stderr.Text, r.Stderr.Raw = "", nil
+		r.Files, r.Dropped = nil, nil
 		t.Result = &r
 	}
 	b, err := json.Marshal(t)

@@ -38,6 +38,11 @@ func (s *Service) Submit(ctx context.Context, who writ.Principal, req writ.TaskR
 	return t, false, err
 }
 
+// Interpret is gateway.Gateway.Interpret.
+func (s *Service) Interpret(ctx context.Context, who writ.Principal, spec writ.RunSpec) (writ.Task, error) {
+	return s.gw.Interpret(ctx, who, spec)
+}
+
 // Refuse is gateway.Gateway.Refuse.
 func (s *Service) Refuse(ctx context.Context, who writ.Principal, reason string) error {
 	return s.gw.Refuse(ctx, who, reason)
@@ -48,7 +53,7 @@ func (s *Service) Cancel(ctx context.Context, who writ.Principal, id writ.TaskID
 	return s.gw.Cancel(ctx, who, id, reason)
 }
 
-// Get is a task with the text of its outputs, as far as that was not deleted.
+// Get is a task with the text of its outputs and its files, as far as that was not deleted.
 // NotFound when there is none that who may see.
 func (s *Service) Get(ctx context.Context, who writ.Principal, id writ.TaskID) (t writ.Task, err error) {
 	err = s.db.View(ctx, func(tx *store.Tx) error {
@@ -71,7 +76,7 @@ func visible(ctx context.Context, tx *store.Tx, who writ.Principal, id writ.Task
 	return t, nil
 }
 
-// fill puts the stored output into a result that has only its facts.
+// fill puts the stored output and the names of files into a result that has only its facts.
 func fill(ctx context.Context, tx *store.Tx, t *writ.Task) error {
 	if t.Result == nil || !t.Result.Started {
 		return nil
@@ -86,7 +91,7 @@ func fill(ctx context.Context, tx *store.Tx, t *writ.Task) error {
 			o.Text, o.Raw = full.Text, full.Raw
 		}
 	}
-	return nil
+	return gateway.GetFiles(ctx, tx, t.ID, t.Result)
 }
 
 // body is a stored body, nil when it was deleted or never was.

@@ -302,6 +302,7 @@ func TestOutputDoesNotReadTheStore(t *testing.T) {
 	coder := s.Agent("coder")
 	tk := s.MustSubmit(testkit.Run("bash", "1"))
 	heard, done, waited := make(chan struct{}, 1), make(chan error, 1), make(chan error, 1)
+	began := time.Now() // of whichever of them begins first
 	go func() {
 		done <- s.Tasks.Watch(context.Background(), coder, tk.ID, func(e writ.TaskEvent) error {
 			if e.Output != nil {
@@ -319,7 +320,6 @@ func TestOutputDoesNotReadTheStore(t *testing.T) {
 	}()
 	testkit.Eventually(t, "both wait", func() bool { return s.Hub.Watchers() == 2 && looks.Load() >= 2 })
 	const chunks = 20_000 // some for each time that it takes to read the store
-	began := time.Now()
 	s.Runner.Does(func(ctx context.Context, _ writ.RunSpec, emit func(writ.Chunk)) (writ.Result, error) {
 		for range chunks {
 			emit(writ.Chunk{Stream: writ.Stdout, Data: []byte("x")})

@@ -137,6 +137,10 @@ func what(ev writ.Event) string {
 	if d.Subject != "" {
 		add("%s", d.Subject)
 	}
+	if r := d.Removed; r != nil {
+		add("%d sessions, %d files of %d bytes, %d runtime sessions, %d bodies, %d blobs of %d bytes",
+			r.Sessions, r.Objects, r.Bytes, r.Runtimes, r.Bodies, r.Blobs, r.BlobBytes)
+	}
 	if d.Reason != "" {
 		add("%s", d.Reason)
 	}

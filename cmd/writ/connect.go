@@ -118,6 +118,7 @@ func openOwn(ctx context.Context, c *cli, e env, socket string, check func(place
 		return nil, err
 	}
 	cfg, err := loadConfig(c)
+	cfg.Interpreter.Warm = 0 // its API is for writ serve
 	var p places
 	if err == nil {
 		p, err = placesOf(cfg, c.Data)

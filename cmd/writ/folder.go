@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"writ"
 	"writ/config"
@@ -21,7 +23,7 @@ import (
 // works on it. Release it last.
 type dataFolder struct {
 	path string
-	lock *os.File // locked; the kernel unlocks it with this process, whatever that dies of
+	lock *os.File // locked; the kernel unlocks it with this process, whatever that dies of, and its copies
 }
 
 // errFolderInUse is in the error of a folder that another process holds.
@@ -54,14 +56,23 @@ func openFolder(data string, w io.Writer) (*dataFolder, error) {
 
 func (f *dataFolder) release() { _ = f.lock.Close() }
 
-// lockFolder takes the lock of a data folder, or says who has it. What stands in the
-// file only serves that message.
+// copiesEnd is how long a copy of a dead process is waited for.
+const copiesEnd = 10 * time.Second
+
+// lockFolder takes the lock of a data folder, or says who has it. A process that was killed
+// while it started its runner leaves a copy of itself that holds the lock until it becomes
+// the runner, or dies too: that is waited for. Else what stands in the file only serves the
+// message.
 func lockFolder(data string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(data, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock data folder: %w", err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	take := func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+	err = take()
+	for over := time.Now().Add(copiesEnd); errors.Is(err, syscall.EWOULDBLOCK) && holderDied(f) && time.Now().Before(over); err = take() {
+		time.Sleep(10 * time.Millisecond)
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = &writ.Error{Kind: writ.Unavailable, Op: "lock data folder", Err: errFolderInUse,
 			Msg: fmt.Sprintf("data folder %s is in use by %s: stop it, or use another folder", data, holder(f))}
@@ -75,6 +86,15 @@ func lockFolder(data string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// holderDied reports whether the process that the lock's file names is gone. One that has
+// not written itself down yet is not.
+func holderDied(lock io.ReaderAt) bool {
+	b, err := io.ReadAll(io.NewSectionReader(lock, 0, 100))
+	pid, _, _ := strings.Cut(string(b), " ")
+	n, bad := strconv.Atoi(pid)
+	return err == nil && bad == nil && n > 0 && errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
 }
 
 func holder(lock io.Reader) string {

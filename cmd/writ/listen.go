@@ -97,8 +97,14 @@ func exposed(a net.Addr) bool {
 	return !ok || !tcp.IP.IsLoopback()
 }
 
+// serveOn serves until stopServing.
 func (s *system) serveOn(ln net.Listener, srv *http.Server) {
 	s.servers = append(s.servers, srv)
+	s.serve(ln, srv)
+}
+
+// serve serves until somebody shuts srv down. That it ends otherwise ends the system.
+func (s *system) serve(ln net.Listener, srv *http.Server) {
 	s.work.Go(func() {
 		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("serve %s: %w", ln.Addr(), err))

@@ -44,6 +44,7 @@ type cli struct {
 	Operations operationsCmd `cmd:"" help:"List, show and undo what was done to workspaces."`
 	Works      worksCmd      `cmd:"" help:"List and show what agents work on in workspaces."`
 	Inbox      inboxCmd      `cmd:"" help:"Give an agent instructions while it works, and stop it."`
+	Sessions   sessionsCmd   `cmd:"" help:"List, show and remove what the code interpreter keeps for its users."`
 	Audit      auditCmd      `cmd:"" help:"Read, verify, prove and export the audit log."`
 	Policy     policyCmd     `cmd:"" help:"Check, test and explain the policy."`
 	Keys       keysCmd       `cmd:"" help:"Create, list and revoke API keys."`

@@ -15,6 +15,15 @@ import (
 type policyCmd struct {
 	Test    policyTestCmd    `cmd:"" help:"Check the policy folder and run the examples beside it."`
 	Explain policyExplainCmd `cmd:"" help:"Say what would be decided about a program, by which rules, and which nearest rule would change it."`
+	Schema  policySchemaCmd  `cmd:"" help:"Print the schema that rules are checked against: what may ask, for what, and what is known of it."`
+}
+
+type policySchemaCmd struct{}
+
+// Run needs neither a server nor a data folder.
+func (*policySchemaCmd) Run(e env) error {
+	_, err := fmt.Fprint(e.stdout, policy.Schema())
+	return err
 }
 
 type policyTestCmd struct {

@@ -29,7 +29,11 @@ type runnerCmd struct {
 	Bwrap     string        `help:"Path of bwrap; nothing means the one on PATH."`
 	Limits    string        `help:"Limits of the boxes kept ready, as JSON." placeholder:"JSON"`
 	Strict    bool          `help:"Refuse to run when a layer is missing."`
-	Child     bool          `hidden:"" help:"End with standard input: serve starts it so."`
+
+	InterpreterWarm   int    `help:"Boxes kept ready for the code interpreter."`
+	InterpreterLimits string `help:"Limits of those, as JSON." placeholder:"JSON"`
+
+	Child bool `hidden:"" help:"End with standard input: serve starts it so."`
 }
 
 func limitsFlag(l writ.Limits) string {
@@ -40,14 +44,28 @@ func limitsFlag(l writ.Limits) string {
 	return string(b)
 }
 
+// parseLimits reads what limitsFlag made; nothing are the default ones.
+func parseLimits(flag, text string) (writ.Limits, error) {
+	l := writ.DefaultLimits
+	if text == "" {
+		return l, nil
+	}
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		return l, &writ.Error{Kind: writ.Invalid, Op: "start runner", Msg: flag + ": " + err.Error()}
+	}
+	return l, nil
+}
+
 // Run serves until it is told to end, or, as a child, until the parent is gone: its end
 // of stdin closes with it.
 func (r *runnerCmd) Run(ctx context.Context, e env) (failed error) {
-	limits := writ.DefaultLimits
-	if r.Limits != "" {
-		if err := json.Unmarshal([]byte(r.Limits), &limits); err != nil {
-			return &writ.Error{Kind: writ.Invalid, Op: "start runner", Msg: "--limits: " + err.Error()}
-		}
+	limits, err := parseLimits("--limits", r.Limits)
+	if err != nil {
+		return err
+	}
+	interpreter, err := parseLimits("--interpreter-limits", r.InterpreterLimits)
+	if err != nil {
+		return err
 	}
 	log := slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var files remote.Files
@@ -64,7 +82,8 @@ func (r *runnerCmd) Run(ctx context.Context, e env) (failed error) {
 		return err
 	}
 	run := runner.New(provider, runner.Options{
-		Slots: r.Slots, Queue: r.Queue, QueueWait: r.QueueWait, Warm: r.Warm, Limits: limits, Log: log,
+		Slots: r.Slots, Queue: r.Queue, QueueWait: r.QueueWait, Warm: r.Warm, Limits: limits,
+		InterpreterWarm: r.InterpreterWarm, Interpreter: interpreter, Log: log,
 	})
 	var processes remote.LocalProcesses
 	if r.State != "" {

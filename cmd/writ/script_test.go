@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"writ"
+	"writ/internal/testkit"
 	"writ/lang"
 	"writ/sandbox"
 	"writ/sandbox/jail"
@@ -27,7 +29,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == jail.Arg {
 		jail.Main()
 	}
-	testscript.Main(m, map[string]func(){"writ": main})
+	programs := maps.Clone(scriptPrograms)
+	programs["writ"] = main
+	testscript.Main(m, programs)
 }
 
 var update = flag.Bool("update", false, "rewrite what the scripts expect")
@@ -45,9 +49,21 @@ var update = flag.Bool("update", false, "rewrite what the scripts expect")
 //	[python] [node]
 //
 // and, which nothing requires, [root].
-func TestScript(t *testing.T) {
+func TestScript(t *testing.T) { runScripts(t, "script", setup) }
+
+// TestScriptPostgres runs every file of testdata/postgres in the same way: each has a
+// PostgreSQL database of its own, at $PGURL.
+func TestScriptPostgres(t *testing.T) {
+	fresh := testkit.Postgres(t)
+	runScripts(t, "postgres", func(e *testscript.Env) error {
+		e.Setenv("PGURL", fresh(t))
+		return setup(e)
+	})
+}
+
+func runScripts(t *testing.T, folder string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+		Dir:                 filepath.Join("testdata", folder),
 		Setup:               setup,
 		Condition:           condition,
 		Cmds:                scriptCommands,

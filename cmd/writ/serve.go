@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"github.com/lmittmann/tint"
@@ -15,6 +16,13 @@ import (
 
 type serveCmd struct {
 	Runner string `help:"Socket of a runner that somebody else started, instead of one of its own." placeholder:"FILE" type:"path"`
+	interpreterFlags
+}
+
+// interpreterFlags switch the code interpreter on, and have it looked at.
+type interpreterFlags struct {
+	Interpreter      string `help:"Serve the code interpreter's API, for LibreChat, on this TCP address." env:"WRIT_INTERPRETER" placeholder:"HOST:PORT"`
+	LocalInterpreter bool   `help:"Serve it without tokens, to this machine alone: all who reach it are one user." env:"WRIT_LOCAL_INTERPRETER"`
 }
 
 // Run serves until it is told to stop.
@@ -48,6 +56,9 @@ func (v *serveCmd) Run(ctx context.Context, c *cli, e env) error {
 	if exposed(addr) {
 		s.slog.Warn("other machines can reach the API, which is plain HTTP: keys and code cross the network in clear",
 			"listen", addr.String(), "mend", "listen on loopback, with a TLS proxy in front whose name stands under hosts in the configuration")
+	}
+	if err := s.serveInterpreter(e.stderr); err != nil {
+		return err
 	}
 	fmt.Fprintf(e.stderr, "socket:        %s (this user)\n", filepath.Join(c.Data, socketName))
 	if path := filepath.Join(c.Data, operatorKeyName); fileExists(path) {
@@ -97,14 +108,23 @@ func newLogger(e env, cfg config.Log) *slog.Logger {
 	return slog.New(tint.NewTextHandler(e.stderr, &tint.Options{Level: level, NoColor: !terminal}))
 }
 
-// loadConfig reads the data folder's configuration and puts the flags over it.
+// loadConfig reads the data folder's configuration and puts the environment and the flags
+// over it. Its error names every fault of all of them.
 func loadConfig(c *cli) (config.Config, error) {
-	cfg, err := config.Load(filepath.Join(c.Data, config.FileName))
-	if err != nil {
-		return cfg, err
+	return config.Load(filepath.Join(c.Data, config.FileName), overlay(c))
+}
+
+// overlay is what stands above the file.
+func overlay(c *cli) *config.Overlay {
+	over := config.NewOverlay(os.Environ())
+	if v := c.Listen; v != "" {
+		over.Flag("listen", "listen", func(cfg *config.Config) { cfg.Listen = v })
 	}
-	if c.Listen != "" {
-		cfg.Listen = c.Listen
+	if v := c.Serve.Interpreter; v != "" {
+		over.Flag("interpreter", "interpreter.listen", func(cfg *config.Config) { cfg.Interpreter.Listen = v })
 	}
-	return cfg, cfg.Validate()
+	if c.Serve.LocalInterpreter {
+		over.Flag("local-interpreter", "interpreter.auth", func(cfg *config.Config) { cfg.Interpreter.Auth = config.AuthLocal })
+	}
+	return over
 }

@@ -148,7 +148,7 @@ type places struct {
 
 // placesOf is what cfg registers. Its error names every fault.
 func placesOf(cfg config.Config, data string) (places, error) {
-	p := places{private: []string{data, cfg.PolicyDir(data)}}
+	p := places{private: []string{data, cfg.PolicyDir(data), cfg.BlobsDir(data)}}
 	if file, ok := strings.CutPrefix(cfg.DatabaseURL(data).Reveal(), "sqlite:"); ok {
 		p.private = append(p.private, file)
 	}

@@ -104,6 +104,7 @@ func TestOffer(t *testing.T) {
 	data, site, play := dir("data"), dir("work/site"), dir("play")
 	cfg := config.Default()
 	cfg.Database = writ.Secret("sqlite:" + filepath.Join(dir("db"), "writ.db"))
+	cfg.Interpreter.Blobs = dir("files/blobs")
 	cfg.Workspaces = []config.Workspace{{
 		ID: "site", Tenant: "acme", Root: site, Profile: writ.ReadOnly, Environment: "local",
 		Network: writ.NetworkRestricted, Approvals: writ.ApprovalsOff,
@@ -137,6 +138,8 @@ func TestOffer(t *testing.T) {
 		{"the data folder", sessionOrder{Folder: dir("data/x")}, "", "the server's own folder"},
 		{"over the data folder", sessionOrder{Folder: top}, "default site", ""}, // it is over a registered one, which is all that it offers
 		{"the database", sessionOrder{Folder: dir("db")}, "", "the server's own folder"},
+		{"the files of users", sessionOrder{Folder: dir("files/blobs/blobs")}, "", "the server's own folder"},
+		{"over the files of users", sessionOrder{Folder: dir("files")}, "", "the server's own folder"},
 		{"a registry file with the server's own", sessionOrder{Folder: play, Workspaces: private}, "", "the server's own folder"},
 		{"a home", sessionOrder{Folder: play, Home: dir("play/me")}, "", "home folder"},
 		{"nothing there", sessionOrder{Folder: top + "/none"}, "", "there is no folder"},

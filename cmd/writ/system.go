@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"writ"
@@ -49,6 +50,12 @@ type system struct {
 	door   *admin.Door
 	api    *rest.API
 
+	metrics *metrics
+	tasks   *task.Service
+
+	interpreter codeInterpreter
+	refusals    audit.Bound // of the code interpreter's users
+
 	places     places
 	workspaces *gateway.Workspaces
 	works      *work.Service
@@ -56,6 +63,7 @@ type system struct {
 	endpoint   *mcp.Handler
 	sessions   *sessions // on the socket
 
+	stopping atomic.Bool // nothing new is let in
 	stopJobs func(context.Context) error
 	servers  []*http.Server
 	work     sync.WaitGroup     // listeners, sweeper, policy watcher
@@ -96,6 +104,9 @@ func (s *system) open(ctx context.Context, e env, socket string) (err error) {
 	if s.runner, err = startRunner(ctx, e, filepath.Join(s.folder.path, "runner"), s.cfg); err != nil {
 		return err
 	}
+	if err := s.openBlobs(ctx); err != nil {
+		return err
+	}
 	if err := s.start(ctx, rules); err != nil {
 		return err
 	}
@@ -113,11 +124,21 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 		slots = runtime.NumCPU()
 	}
 	hub := &task.Hub{}
-	s.gw = gateway.New(s.db, s.runner.Client(), s.log, rules, hub, s.slog, gateway.Options{
+	opt := gateway.Options{
 		Owner: owner, Defaults: s.cfg.Limits.Default, Max: s.cfg.Limits.Max,
 		ApprovalTTL: s.cfg.Approvals.TTL, Held: s.cfg.Approvals.Pending, Identities: s.cfg.Identities,
 		Slots: slots, Backlog: s.cfg.Runner.Queue, Share: max(1, (slots+s.cfg.Runner.Queue+1)/2),
-	})
+	}
+	if s.interpreter.blobs != nil { // not a folder that is nil
+		opt.Users, opt.Blobs = s.cfg.Interpreter.Scopes, s.interpreter.blobs
+	}
+	s.metrics = newMetrics()
+	s.gw = gateway.New(s.db, s.runner.Client(), s.log, rules, observer{hub, s.metrics}, s.slog, opt)
+	s.metrics.carrying(s.gw.Carrying)
+	if s.interpreter.files != nil {
+		s.metrics.files(s.interpreter.files)
+	}
+	s.tasks = task.New(s.gw, s.db, hub, s.log)
 	s.workspaces = gateway.NewWorkspaces(s.gw, gateway.Parts{
 		Files: s.runner.Client().Files(), Processes: s.runner.Client().Processes(), Limits: s.cfg.Processes.Limits,
 	}, s.places.registry)
@@ -138,11 +159,12 @@ func (s *system) start(ctx context.Context, rules *policy.Set) error {
 	s.work.Go(func() { s.workspaces.Watch(background) })
 	s.work.Go(func() { s.watchPolicy(background) })
 	s.work.Go(func() { s.watchRunner(background) })
+	s.work.Go(func() { s.watchFiles(background) })
 
 	s.door = admin.NewDoor(s.admin, s.slog)
 	s.api = rest.New(s.slog, rest.Services{
-		Auth: s.door, Tasks: task.New(s.gw, s.db, hub, s.log), Approvals: s.gw, Workspaces: ledger{s.workspaces, s.places, s.gw},
-		Inbox: s.works, Audit: s.admin, Access: s.admin, Policy: s.admin,
+		Auth: s.door, Tasks: s.tasks, Approvals: s.gw, Workspaces: ledger{s.workspaces, s.places, s.gw},
+		Inbox: s.works, Files: keptFiles{s.interpreter.files}, Audit: s.admin, Access: s.admin, Policy: s.admin, Metrics: s.metrics.handler(),
 	}, rest.Options{})
 	return nil
 }
@@ -197,8 +219,10 @@ func within(d time.Duration, fn func(context.Context)) {
 // close stops the parts in the reverse of their order. Each has time of its own: what
 // one uses up is not the next one's.
 func (s *system) close() {
-	// First: nothing new is admitted. The tools before the HTTP servers, which wait for
-	// the streams of their sessions.
+	// First: nothing new is admitted, and who asks the code interpreter for something new is
+	// told why. The tools before the HTTP servers, which wait for the streams of their
+	// sessions.
+	s.stopping.Store(true)
 	within(requestsEnd, s.sessions.end)
 	if s.tools != nil {
 		s.tools.Close()
@@ -222,6 +246,8 @@ func (s *system) close() {
 	if s.gw != nil {
 		within(runsEnd, s.gw.Close)
 	}
+	// Its requests wait for runs, which are over now.
+	within(requestsEnd, s.endInterpreter)
 	if s.stop != nil {
 		s.stop()
 	}
@@ -234,6 +260,11 @@ func (s *system) close() {
 		})
 	}
 	// Last: everything above may still write.
+	if s.interpreter.blobs != nil {
+		if err := s.interpreter.blobs.Close(); err != nil {
+			s.slog.Error("close folder of files", "err", err)
+		}
+	}
 	if s.db != nil {
 		if err := s.db.Close(); err != nil {
 			s.slog.Error("close store", "err", err)
@@ -292,6 +323,9 @@ func startRunner(ctx context.Context, e env, dir string, cfg config.Config) (han
 		"--warm", strconv.Itoa(r.Warm), "--live", strconv.Itoa(cfg.Processes.Live), "--uid-base", strconv.Itoa(r.UIDBase), "--bwrap", r.Bwrap,
 		"--limits", limitsFlag(cfg.Limits.Default), fmt.Sprintf("--strict=%t", r.Strict),
 		"--state", filepath.Join(dir, "state"),
+	}
+	if in := cfg.Interpreter; in.Listen != "" {
+		args = append(args, "--interpreter-warm", strconv.Itoa(in.Warm), "--interpreter-limits", limitsFlag(boxLimits(in)))
 	}
 	child, err := remote.Start(ctx, e.exe, dir, args, e.stderr)
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *soaker) ends(ctx context.Context, id writ.ProcessID, how writ.Terminati
 
 // exec runs a command with some output to its end.
 func (s *soaker) exec(ctx context.Context) error {
-	lines, code := s.dice.below(5000), s.dice.below(4)
+	lines, code := s.dice.Below(5000), s.dice.Below(4)
 	id, err := s.start(ctx, false, fmt.Sprintf("seq 1 %d; echo end; exit %d", lines, code))
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *soaker) terminal(ctx context.Context) error {
 	if _, err := s.output(ctx, id, "up\r\n"); err != nil {
 		return err
 	}
-	rows, cols := 1+s.dice.below(100), 1+s.dice.below(200)
+	rows, cols := 1+s.dice.Below(100), 1+s.dice.Below(200)
 	if _, err := s.call(ctx, "process_resize", map[string]any{"process_id": id, "rows": rows, "cols": cols}); err != nil {
 		return err
 	}
@@ -156,17 +156,17 @@ func (s *soaker) patch(ctx context.Context) error {
 
 // kill ends a process that would go on, with a child that has left its session.
 func (s *soaker) kill(ctx context.Context) error {
-	id, err := s.start(ctx, s.dice.oneIn(2), `setsid sh -c 'echo up; sleep 600; :' "$0" & trap '' TERM; wait; sleep 600`)
+	id, err := s.start(ctx, s.dice.OneIn(2), `setsid sh -c 'echo up; sleep 600; :' "$0" & trap '' TERM; wait; sleep 600`)
 	if err != nil {
 		return err
 	}
-	if s.dice.oneIn(2) {
+	if s.dice.OneIn(2) {
 		if _, err := s.output(ctx, id, "\n"); err != nil {
 			return err
 		}
 	}
 	args := map[string]any{"process_id": id}
-	if s.dice.oneIn(3) {
+	if s.dice.OneIn(3) {
 		args["signal"], args["grace_ms"] = "TERM", 50
 	}
 	if _, err := s.call(ctx, "terminate_process", args); err != nil {
@@ -196,8 +196,8 @@ func (s *soaker) vanish(ctx context.Context) error {
 
 // abandon gives a call up in its middle, and ends what may have come of it.
 func (s *soaker) abandon(ctx context.Context) error {
-	short, cancel := context.WithTimeout(ctx, s.dice.upTo(40*time.Millisecond))
-	p, err := s.start(short, s.dice.oneIn(2), "sleep 600")
+	short, cancel := context.WithTimeout(ctx, s.dice.UpTo(40*time.Millisecond))
+	p, err := s.start(short, s.dice.OneIn(2), "sleep 600")
 	cancel()
 	if errors.Is(err, errBusy) {
 		return err

@@ -28,7 +28,7 @@ const soakParts = 3
 // After that nothing is left on the host, and server and runner hold at the end what they
 // held after the first third.
 func TestSoak(t *testing.T) {
-	d := newDice(t)
+	d := testkit.NewDice(t)
 	config := "identities:\n"
 	for i := range soakers {
 		config += fmt.Sprintf("  - {id: agent-%d, scopes: [read, patch, exec]}\n", i)
@@ -46,7 +46,7 @@ func TestSoak(t *testing.T) {
 		site := fmt.Sprintf("site-%d", i%soakFolders)
 		testkit.PutFiles(t, h.root(site), map[string]string{fmt.Sprintf("count-%d.txt", i): "0\n"})
 		key := h.writ("keys", "create", "--identity", fmt.Sprintf("agent-%d", i))
-		all[i] = &soaker{t: t, h: h, n: i, key: key, site: site, dice: d.fork(), done: map[string]int{}}
+		all[i] = &soaker{t: t, h: h, n: i, key: key, site: site, dice: d.Fork(), done: map[string]int{}}
 	}
 	part := func(length time.Duration) (held, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), length)
@@ -131,7 +131,7 @@ type soaker struct {
 	n    int
 	key  string
 	site string
-	dice *dice
+	dice *testkit.Dice
 	a    *agent // nil while it has no session
 
 	count int            // that its file has
@@ -151,14 +151,14 @@ func (s *soaker) work(ctx context.Context) (err error) {
 				return fmt.Errorf("agent %d: %w", s.n, err)
 			}
 		}
-		what := names[s.dice.below(len(names))]
+		what := names[s.dice.Below(len(names))]
 		// What has begun is brought to its end: ctx ends the soak, not the deed.
 		switch err := acts[what](context.WithoutCancel(ctx)); err {
 		case nil:
 			s.done[what]++
 		case errBusy:
 			s.done["busy"]++
-			pause(ctx, s.dice.upTo(50*time.Millisecond))
+			pause(ctx, s.dice.UpTo(50*time.Millisecond))
 		default:
 			return fmt.Errorf("agent %d, %s: %w", s.n, what, err)
 		}
@@ -173,7 +173,7 @@ func (s *soaker) work(ctx context.Context) (err error) {
 // connect begins a session of either era.
 func (s *soaker) connect(ctx context.Context) error {
 	revision := older
-	if s.dice.oneIn(2) {
+	if s.dice.OneIn(2) {
 		revision = newer
 	}
 	s.a = &agent{t: s.t}

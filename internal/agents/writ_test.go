@@ -20,23 +20,10 @@ import (
 // but a failure.
 const patience = 3 * time.Minute
 
-// exe is the program under test; TestMain sets it.
-var exe string
+// program is what is tested.
+var program = testkit.Program{Root: filepath.Join("..", "..")}
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "writ-agents-")
-	if err == nil {
-		exe = filepath.Join(dir, "writ")
-		err = testkit.BuildProgram(filepath.Join("..", ".."), exe)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
 
 // uidsEach is how many user ids the boxes of one server have, at most.
 const uidsEach = 1000
@@ -79,7 +66,7 @@ func (h *host) root(name string) string { return filepath.Join(h.dir, "w", name)
 
 // command is writ with these arguments, on the data folder.
 func (h *host) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(exe, append([]string{"--data", h.data()}, args...)...)
+	cmd := exec.Command(program.Path(h.t), append([]string{"--data", h.data()}, args...)...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+h.tmp)
 	return cmd
 }

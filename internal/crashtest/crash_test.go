@@ -25,8 +25,8 @@ func TestCP09_PA11_PA14_CrashesOnPostgreSQL(t *testing.T) {
 // crashes kills a server n times under a mixed load, lets it settle what is left,
 // and checks that.
 func crashes(t *testing.T, database string, n int) {
-	d := newDice(t)
-	mark := fmt.Sprintf("crash-%x-", d.next())
+	d := testkit.NewDice(t)
+	mark := fmt.Sprintf("crash-%x-", d.Next())
 	s := newServer(t, setup{database: database, slots: 4, queue: 64})
 	h := watch(t, s, mark)
 	s.start()
@@ -37,18 +37,18 @@ func crashes(t *testing.T, database string, n int) {
 	l := newLoad(t, s.client(), mark)
 	var clients sync.WaitGroup
 	for i := range 6 {
-		d := d.fork()
+		d := d.Fork()
 		clients.Go(func() { l.client(loading, fmt.Sprint(i), d) })
 	}
 	deciding, endDecisions := context.WithCancel(t.Context())
 	operator := s.operator()
 	var others sync.WaitGroup
-	for _, run := range []func(*dice){
-		func(d *dice) { l.approve(deciding, operator, d) },
-		func(d *dice) { l.lookAround(deciding, d) },
-		func(*dice) { l.checkpoints(deciding) },
+	for _, run := range []func(*testkit.Dice){
+		func(d *testkit.Dice) { l.approve(deciding, operator, d) },
+		func(d *testkit.Dice) { l.lookAround(deciding, d) },
+		func(*testkit.Dice) { l.checkpoints(deciding) },
 	} {
-		d := d.fork()
+		d := d.Fork()
 		others.Go(func() { run(d) })
 	}
 	defer others.Wait()
@@ -67,7 +67,7 @@ func crashes(t *testing.T, database string, n int) {
 		}
 		began := time.Now()
 		s.start()
-		if !d.oneIn(6) { // else the next crash may fall into the start
+		if !d.OneIn(6) { // else the next crash may fall into the start
 			s.ready()
 			started += time.Since(began)
 		}
@@ -75,8 +75,19 @@ func crashes(t *testing.T, database string, n int) {
 	s.ready()
 	t.Logf("%d crashes; a start took %v on the average", n, (started / time.Duration(n)).Round(time.Millisecond))
 
-	// Let the load go on for a little: the server must be as good as new.
+	// Where starts take long, few crashes fell into a run.
+	for until := time.Now().Add(patience); !l.has(t.Context(), writ.TaskInterrupted) && time.Now().Before(until); {
+		crash(t, s, h, d)
+		h.died(t)
+		s.start()
+		s.ready()
+	}
+	// Let the load go on for a little, and until it has tried the rest of what it is for: the
+	// server must be as good as new.
 	pause(t.Context(), time.Second)
+	testkit.Eventually(t, "tasks have succeeded and were denied", func() bool {
+		return l.has(t.Context(), writ.TaskSucceeded) && l.has(t.Context(), writ.TaskDenied)
+	})
 	endLoad()
 	clients.Wait()
 	testkit.Eventually(t, "every task is over", func() bool { _, ok := l.unsettled(t.Context()); return ok },
@@ -100,10 +111,10 @@ func crashes(t *testing.T, database string, n int) {
 }
 
 // crash ends what serves the folder, in one of the ways in which that happens.
-func crash(t *testing.T, s *server, h *host, d *dice) {
+func crash(t *testing.T, s *server, h *host, d *testkit.Dice) {
 	t.Helper()
-	pause(t.Context(), d.upTo(700*time.Millisecond))
-	switch d.below(10) {
+	pause(t.Context(), d.UpTo(700*time.Millisecond))
+	switch d.Below(10) {
 	case 0: // the runner, of which the server must make its own end
 		if pid := h.runner(); pid != 0 {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -118,7 +129,7 @@ func crash(t *testing.T, s *server, h *host, d *dice) {
 		}
 	case 2: // while it stops
 		s.signal(syscall.SIGTERM)
-		pause(t.Context(), d.upTo(300*time.Millisecond))
+		pause(t.Context(), d.UpTo(300*time.Millisecond))
 	case 3: // and look, before the next one starts
 		s.kill()
 		h.died(t)

@@ -53,8 +53,9 @@ func watch(t testing.TB, s *server, mark string) *host {
 	return h
 }
 
-// scan notes who runs now. A process whose parent has the same argument is a part
-// of the same execution.
+// scan notes who runs now. A process whose parent has the same argument is a part of the
+// same execution, and so is one that was forked and has executed nothing yet, whose parent
+// may be killed before it is looked at.
 func (h *host) scan() {
 	found := map[int]string{}
 	for _, p := range processes() {
@@ -71,7 +72,7 @@ func (h *host) scan() {
 	}
 	for pid, arg := range found {
 		ppid, start, ok := stat(pid)
-		if !ok || found[ppid] == arg {
+		if !ok || found[ppid] == arg || forked(pid) {
 			continue
 		}
 		h.mu.Lock()
@@ -242,6 +243,27 @@ func stat(pid int) (ppid int, start string, ok bool) {
 	}
 	ppid, err = strconv.Atoi(f[1])
 	return ppid, f[19], err == nil
+}
+
+// stopped reports whether a process stands still, as after SIGSTOP.
+func stopped(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.HasPrefix(string(b[strings.LastIndexByte(string(b), ')')+1:]), " T")
+}
+
+// forked reports whether a process is a copy of its parent still, which has not executed a
+// program of its own (PF_FORKNOEXEC of the kernel's flags).
+func forked(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(f) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(f[6], 10, 64)
+	return err == nil && flags&0x40 != 0
 }
 
 // openFiles is how many descriptors a process has.

@@ -11,11 +11,12 @@ import (
 
 	"writ"
 	"writ/client"
+	"writ/internal/testkit"
 )
 
-// patience bounds every wait of a load for its server. Nothing waits it out but a
-// failure.
-const patience = 60 * time.Second
+// patience bounds every wait of a load for its server, which may be killed again and again
+// meanwhile. Nothing waits it out but a failure.
+const patience = 5 * time.Minute
 
 // kind is one thing that the load asks for.
 type kind struct {
@@ -128,26 +129,26 @@ func (l *load) submit(ctx context.Context, key string, k kind) *sent {
 }
 
 // client sends one request after the other until ctx ends.
-func (l *load) client(ctx context.Context, name string, d *dice) {
+func (l *load) client(ctx context.Context, name string, d *testkit.Dice) {
 	for i := 0; ; i++ {
-		s := l.submit(ctx, fmt.Sprintf("%s-%d", name, i), kinds[d.below(len(kinds))])
+		s := l.submit(ctx, fmt.Sprintf("%s-%d", name, i), kinds[d.Below(len(kinds))])
 		if s == nil {
 			return
 		}
-		if d.oneIn(6) { // the answer may have been lost: ask again
+		if d.OneIn(6) { // the answer may have been lost: ask again
 			l.resend(ctx, s)
 		}
-		if d.oneIn(5) {
-			if !pause(ctx, d.upTo(500*time.Millisecond)) {
+		if d.OneIn(5) {
+			if !pause(ctx, d.UpTo(500*time.Millisecond)) {
 				return
 			}
 			l.cancel(ctx, s)
 		}
-		if d.oneIn(2) {
-			_, err := l.c.Wait(ctx, s.id, d.upTo(time.Second))
+		if d.OneIn(2) {
+			_, err := l.c.Wait(ctx, s.id, d.UpTo(time.Second))
 			l.away(ctx, "wait", err)
 		}
-		if !pause(ctx, d.upTo(300*time.Millisecond)) {
+		if !pause(ctx, d.UpTo(300*time.Millisecond)) {
 			return
 		}
 	}
@@ -173,15 +174,15 @@ func (l *load) cancel(ctx context.Context, s *sent) {
 }
 
 // approve decides what is pending until ctx ends. c has an operator's key.
-func (l *load) approve(ctx context.Context, c *client.Client, d *dice) {
-	for pause(ctx, 30*time.Millisecond+d.upTo(50*time.Millisecond)) {
+func (l *load) approve(ctx context.Context, c *client.Client, d *testkit.Dice) {
+	for pause(ctx, 30*time.Millisecond+d.UpTo(50*time.Millisecond)) {
 		pending, _, err := c.Approvals(ctx, writ.ApprovalFilter{States: []writ.ApprovalState{writ.ApprovalPending}})
 		if l.away(ctx, "list approvals", err) {
 			continue
 		}
 		for _, a := range pending {
 			v := writ.VoteRequest{Verdict: writ.Grant}
-			switch d.below(10) {
+			switch d.Below(10) {
 			case 0, 1, 2, 3: // later
 				continue
 			case 4, 5:
@@ -226,13 +227,13 @@ func (l *load) checkpoints(ctx context.Context) {
 
 // lookAround reads tasks that were answered, until ctx ends: none may be missing,
 // and none that is over may change.
-func (l *load) lookAround(ctx context.Context, d *dice) {
+func (l *load) lookAround(ctx context.Context, d *testkit.Dice) {
 	over := map[writ.TaskID]writ.TaskState{}
-	for pause(ctx, d.upTo(60*time.Millisecond)) {
+	for pause(ctx, d.UpTo(60*time.Millisecond)) {
 		l.mu.Lock()
 		var id writ.TaskID
 		if n := len(l.order); n > 0 {
-			id = l.sent[l.order[n-1-d.below(min(n, 40))]].id
+			id = l.sent[l.order[n-1-d.Below(min(n, 40))]].id
 		}
 		l.mu.Unlock()
 		if id == "" {
@@ -280,6 +281,12 @@ func (l *load) unsettled(ctx context.Context) (string, bool) {
 		}
 	}
 	return strings.Join(names, "\n"), len(names) == 0
+}
+
+// has reports whether a task is in a state.
+func (l *load) has(ctx context.Context, state writ.TaskState) bool {
+	tasks, _, err := l.c.Tasks(ctx, writ.TaskFilter{States: []writ.TaskState{state}, Page: writ.Page{Limit: 1}})
+	return !l.away(ctx, "look for a task", err) && len(tasks) > 0
 }
 
 // kept are at most n of the checkpoints, the oldest and the newest among them.

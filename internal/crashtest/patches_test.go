@@ -21,8 +21,8 @@ import (
 // some of it is taken back. What each is told in the end is what is on the disk, nothing
 // is done twice, and nothing of a patch is left beside the files.
 func TestScenario60_124_CrashesWhilePatching(t *testing.T) {
-	d := newDice(t)
-	mark := fmt.Sprintf("patches-%x-", d.next())
+	d := testkit.NewDice(t)
+	mark := fmt.Sprintf("patches-%x-", d.Next())
 	roots := map[writ.WorkspaceID]string{"open": t.TempDir(), "asks": t.TempDir()}
 	s := newServer(t, setup{slots: 1, queue: 4, workspaces: fmt.Sprintf(
 		"{id: open, root: %q, profile: workspace-write}, {id: asks, root: %q, profile: workspace-write, approvals: confirm}", roots["open"], roots["asks"])})
@@ -44,7 +44,7 @@ func TestScenario60_124_CrashesWhilePatching(t *testing.T) {
 	defer stop()
 	for i, ws := range []writ.WorkspaceID{"open", "open", "open", "asks", "asks"} {
 		a := &author{
-			tools: tools{s: s, key: writ.Secret(key.Token)}, owner: owner, d: d.fork(), ends: map[string]int{},
+			tools: tools{s: s, key: writ.Secret(key.Token)}, owner: owner, d: d.Fork(), ends: map[string]int{},
 			name: fmt.Sprint("a", i), workspace: ws, root: roots[ws],
 		}
 		a.putFiles()
@@ -59,7 +59,7 @@ func TestScenario60_124_CrashesWhilePatching(t *testing.T) {
 			t.Fatalf("after crash %d", i+1)
 		}
 		s.start()
-		if !d.oneIn(6) { // else the next crash may fall into the start
+		if !d.OneIn(6) { // else the next crash may fall into the start
 			s.ready()
 		}
 	}
@@ -97,7 +97,7 @@ func TestScenario60_124_CrashesWhilePatching(t *testing.T) {
 type author struct {
 	tools
 	owner     *client.Client // who takes patches back
-	d         *dice
+	d         *testkit.Dice
 	name      string
 	workspace writ.WorkspaceID
 	root      string
@@ -126,31 +126,33 @@ func (a *author) putFiles() {
 	testkit.PutFiles(a.s.t, a.root, content)
 }
 
-// write sends patches, one after the other, until writing ends; the last one it brings
-// to its end, unless ctx does.
+// write sends patches, one after the other, until writing ends and it has done what the
+// load is for; the last one it brings to its end, unless ctx does.
 func (a *author) write(ctx, writing context.Context) {
 	defer a.close()
-	for n := 0; writing.Err() == nil; n++ {
+	for n := 0; writing.Err() == nil || a.lacks("applied") || a.workspace == "open" && a.lacks("undone"); n++ {
 		key := fmt.Sprintf("%s-%d", a.name, n)
 		req := a.next(key)
 		op, ok := a.patch(ctx, req)
 		if !ok || !a.learn(ctx, op, a.version+1, "applied") {
 			return
 		}
-		if op.Result.Status == writ.PatchApplied && a.workspace == "open" && a.d.oneIn(3) {
+		if op.Result.Status == writ.PatchApplied && a.workspace == "open" && a.d.OneIn(3) {
 			undone, ok := a.undo(ctx, op.ID, key+"-undo")
 			if !ok || !a.learn(ctx, undone, a.version-1, "undone") {
 				return
 			}
 		}
-		if a.d.oneIn(3) { // as if the answer had been lost: it is the same again
+		if a.d.OneIn(3) { // as if the answer had been lost: it is the same again
 			if again, ok := a.patch(ctx, req); ok && again.ID != op.ID {
 				a.s.t.Errorf("key %s named operation %s, and now %s", key, op.ID, again.ID)
 			}
 		}
-		pause(writing, a.d.upTo(100*time.Millisecond))
+		pause(writing, a.d.UpTo(100*time.Millisecond))
 	}
 }
+
+func (a *author) lacks(end string) bool { return a.ends[end] == 0 }
 
 // next is the patch to the next version.
 func (a *author) next(key string) map[string]any {

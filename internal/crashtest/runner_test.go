@@ -15,8 +15,8 @@ import (
 // again and again. The server says so and ends, for a supervisor to start both anew;
 // each of the runs ends interrupted, once, and nothing of it survives.
 func TestCP09_RunnerKilledMidRun(t *testing.T) {
-	d := newDice(t)
-	mark := fmt.Sprintf("runner-%x-", d.next())
+	d := testkit.NewDice(t)
+	mark := fmt.Sprintf("runner-%x-", d.Next())
 	s := newServer(t, setup{slots: 3, queue: 8})
 	h := watch(t, s, mark)
 	s.start()
@@ -88,27 +88,30 @@ func TestCP09_RunnerKilledMidRun(t *testing.T) {
 // TestCP09_RunnerOutlivesItsServer has a runner that takes its time to die after its
 // server was killed. It must leave the socket of the next one alone.
 func TestCP09_RunnerOutlivesItsServer(t *testing.T) {
-	mark := fmt.Sprintf("late-%x-", newDice(t).next())
+	mark := fmt.Sprintf("late-%x-", testkit.NewDice(t).Next())
 	s := newServer(t, setup{slots: 1, queue: 1})
 	h := watch(t, s, mark)
 	s.start()
 	s.ready()
-	s.needSandbox()
+	s.needSandbox() // said last, when all sockets are there
+	sockets := h.sockets(t)
 	old := h.runner()
 	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	testkit.Eventually(t, "the old runner stands still", func() bool { return stopped(old) })
 	s.kill()
 	s.start()
 	s.ready()
-	sockets := h.sockets(t)
 	if err := syscall.Kill(old, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the old runner is gone", func() bool { _, _, alive := stat(old); return !alive })
-	if left := h.sockets(t); !slices.Equal(left, sockets) {
-		t.Errorf("the sockets were %q, and are %q since the old runner ended", sockets, left)
-	}
+	// The server answers on one of its sockets before it has made the others anew.
+	testkit.Eventually(t, "the next server has all sockets that the first had", func() bool { return slices.Equal(h.sockets(t), sockets) },
+		func() string {
+			return fmt.Sprintf("they were %q, and are %q since the old runner ended", sockets, h.sockets(t))
+		})
 	c := s.client()
 	defer c.Close()
 	req := python("")

@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -19,56 +16,10 @@ import (
 	"writ/internal/testkit"
 )
 
-// built has the folder of the program; TestMain sets it, once.
-var built struct {
-	dir  string
-	once sync.Once
-	err  error
-}
+// program is what is tested.
+var program = testkit.Program{Root: filepath.Join("..", "..")}
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "writ-crashtest-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	built.dir = dir
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-// program builds writ, once.
-func program(t testing.TB) string {
-	t.Helper()
-	exe := filepath.Join(built.dir, "writ")
-	built.once.Do(func() { built.err = build(exe) })
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return exe
-}
-
-func build(exe string) error {
-	// go test's cache sees what this process looks at, not what the compiler does:
-	// without this walk it would answer for a program that has changed.
-	root := filepath.Join("..", "..")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && path != root && (d.Name()[0] == '.' || d.Name() == "build") {
-			return fs.SkipDir
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command("go", "build", "-o", exe, "./cmd/writ")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
-}
+func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
 
 // setup is what a server is configured with.
 type setup struct {
@@ -88,7 +39,7 @@ type server struct {
 	log  string // file
 
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process is gone
+	done <-chan struct{} // closed when the process is gone
 }
 
 // uidsEach is how many user ids the boxes of one server have, at most.
@@ -98,7 +49,7 @@ const uidsEach = 1000
 // its log is shown when t has failed.
 func newServer(t testing.TB, s setup) *server {
 	t.Helper()
-	exe := program(t)
+	exe := program.Path(t)
 	dir, err := os.MkdirTemp("", "writ-crash-") // short, for the sockets' sake
 	if err != nil {
 		t.Fatal(err)
@@ -142,26 +93,10 @@ func (s *server) start() {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd, done := exec.Command(s.exe, "--data", s.data, "serve"), make(chan struct{})
+	cmd := exec.Command(s.exe, "--data", s.data, "serve")
 	cmd.Env = append(os.Environ(), "TMPDIR="+s.tmp)
 	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	go func() { // ends with the process
-		// The death signal comes with the end of the thread that forked.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is in cmd.ProcessState
-			close(done)
-		}
-	}()
-	if err := <-started; err != nil {
-		s.t.Fatal(err)
-	}
-	s.cmd, s.done = cmd, done
+	s.cmd, s.done = cmd, testkit.Spawn(s.t, cmd)
 }
 
 // ready waits until the server answers. A host that cannot sandbox skips the test.

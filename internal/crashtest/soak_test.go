@@ -19,7 +19,7 @@ import (
 // no task. What the server and its runner hold is then what they held before.
 func TestLoadOfSixteenClients(t *testing.T) {
 	const clients, runs, slots, queue = 16, 200, 2, 10
-	mark := fmt.Sprintf("load-%x-", newDice(t).next())
+	mark := fmt.Sprintf("load-%x-", testkit.NewDice(t).Next())
 	s := newServer(t, setup{slots: slots, queue: queue})
 	h := watch(t, s, mark)
 	s.start()

@@ -17,23 +17,10 @@ import (
 // patience bounds one command of a client.
 const patience = 2 * time.Minute
 
-// exe is the program under test; TestMain sets it.
-var exe string
+// program is what is tested.
+var program = testkit.Program{Root: filepath.Join("..", "..")}
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "writ-clients-")
-	if err == nil {
-		exe = filepath.Join(dir, "writ")
-		err = testkit.BuildProgram(filepath.Join("..", ".."), exe)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
 
 // desk is a data folder with three workspaces that differ in who must agree to a
 // change, named after that, and a client's entry that leads to them.
@@ -82,7 +69,7 @@ func (d *desk) greeting(mode string) string {
 
 // overStdio has clients start writ mcp.
 func (d *desk) overStdio() {
-	d.entry = map[string]any{"command": exe, "args": []string{"--data", d.data(), "mcp", filepath.Join(d.dir, "w")}}
+	d.entry = map[string]any{"command": program.Path(d.t), "args": []string{"--data", d.data(), "mcp", filepath.Join(d.dir, "w")}}
 }
 
 var endpoint = regexp.MustCompile(`(?m)^MCP: +(http://\S+)`)
@@ -96,7 +83,7 @@ func (d *desk) overHTTP() {
 		d.t.Fatal(err)
 	}
 	defer said.Close()
-	cmd := exec.Command(exe, "--data", d.data(), "serve")
+	cmd := exec.Command(program.Path(d.t), "--data", d.data(), "serve")
 	cmd.Stderr = said
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
@@ -120,7 +107,7 @@ func (d *desk) overHTTP() {
 // writ is what the operator's command answers.
 func (d *desk) writ(args ...string) string {
 	d.t.Helper()
-	out, err := exec.CommandContext(d.t.Context(), exe, append([]string{"--data", d.data()}, args...)...).Output()
+	out, err := exec.CommandContext(d.t.Context(), program.Path(d.t), append([]string{"--data", d.data()}, args...)...).Output()
 	if err != nil {
 		d.t.Fatalf("writ %v: %v\n%s%s", args, err, out, stderrOf(err))
 	}

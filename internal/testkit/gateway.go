@@ -248,11 +248,14 @@ func (s *System) Crashed() *System {
 }
 
 // Sibling is another gateway on the same store, with a runner of its own, that has
-// swept once. It is closed before s.
-func (s *System) Sibling(owner string) *System {
+// swept once. Its options are those of s but for what change changes. It is closed before s.
+func (s *System) Sibling(owner string, change ...func(*gateway.Options)) *System {
 	s.t.Helper()
 	next := &System{Setup: s.Setup, DB: s.DB, Log: s.Log, Runner: &ScriptedRunner{}, Slog: &LogText{}, t: s.t, file: s.file}
 	next.Setup.Options.Owner = owner
+	for _, fn := range change {
+		fn(&next.Setup.Options)
+	}
 	next.wire(s.Policy())
 	next.sweepAndWork()
 	s.t.Cleanup(next.Stop)

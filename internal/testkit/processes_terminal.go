@@ -138,7 +138,9 @@ func (s processSuite) terminalPrograms(t *testing.T) {
 		b.Sees(">>> ")
 		b.Types("6 * 7\n")
 		b.Sees("42\r\n")
-		b.Types("while True: pass\n\n")
+		// It is out of its line editor, and in the loop, when it has written 96.
+		b.Types("exec('print(12 * 8, flush=True)\\nwhile True: pass')\n")
+		b.Sees("96\r\n")
 		b.Types("\x03")
 		b.Sees("KeyboardInterrupt")
 		b.Types("import os; os.get_terminal_size()\n")

@@ -17,7 +17,7 @@ import (
 // AnyRunner is what the suite calls: a runner of this process, or one behind a
 // wire.
 type AnyRunner interface {
-	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error)
+	Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error)
 	Probe(ctx context.Context) (writ.Enforcement, error)
 	Languages(ctx context.Context) ([]writ.LanguageStatus, error)
 }
@@ -88,15 +88,30 @@ func wantOutput(t *testing.T, r AnyRunner, spec writ.RunSpec, stdout string) {
 	}
 }
 
-// NeedLanguage ends t when this host cannot run l.
+// NeedLanguage ends t when this host cannot run tasks in l.
 func NeedLanguage(t *testing.T, r AnyRunner, l writ.Language) {
+	t.Helper()
+	needLanguage(t, r, writ.RunTask, l, string(l))
+}
+
+// NeedInterpreter ends t when this host cannot run l for the code interpreter.
+func NeedInterpreter(t *testing.T, r AnyRunner, l writ.Language) {
+	t.Helper()
+	tool := string(l)
+	if l == "javascript" || l == "typescript" {
+		tool = "bun"
+	}
+	needLanguage(t, r, writ.RunInterpreter, l, tool)
+}
+
+func needLanguage(t *testing.T, r AnyRunner, k writ.RunKind, l writ.Language, tool string) {
 	t.Helper()
 	all, err := r.Languages(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := slices.IndexFunc(all, func(s writ.LanguageStatus) bool { return s.Name == l }); i < 0 || all[i].Interpreter == "" {
-		Missing(t, string(l), "no interpreter of "+string(l)+" is installed")
+	if i := slices.IndexFunc(all, func(s writ.LanguageStatus) bool { return s.Name == l && s.Kind == k }); i < 0 || all[i].Interpreter == "" {
+		Missing(t, tool, "no "+tool+" is installed")
 	}
 }
 
@@ -188,8 +203,12 @@ func (s suite) languages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, l := range lang.All() {
-		if got[i].Name != l.Name || got[i].Scope != l.Scope || got[i].Package != l.Package || !slices.Equal(got[i].Aliases, l.Aliases) {
+	want := append(lang.All(), lang.For(writ.RunInterpreter)...)
+	if len(got) != len(want) {
+		t.Fatalf("%d languages, want %d", len(got), len(want))
+	}
+	for i, l := range want {
+		if got[i].Name != l.Name || got[i].Kind != l.Kind || got[i].Install != l.Install() || got[i].Scope != l.Scope || got[i].Package != l.Package || !slices.Equal(got[i].Aliases, l.Aliases) {
 			t.Errorf("language %d is %+v, want %+v", i, got[i], l)
 		}
 		if got[i].Interpreter != "" && !slices.Contains(l.Candidates, got[i].Interpreter) {

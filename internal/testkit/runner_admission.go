@@ -18,7 +18,7 @@ import (
 func background(ctx context.Context, t *testing.T, r AnyRunner, spec writ.RunSpec, emit func(writ.Chunk)) <-chan writ.Result {
 	c := make(chan writ.Result, 1)
 	go func() { // ends with the run
-		res, err := r.Run(ctx, writ.NewID("run"), spec, spec.Digest(), emit)
+		res, err := r.Run(ctx, writ.NewID("run"), spec, spec.Digest(), &writ.Exchange{Emit: emit})
 		if err != nil {
 			t.Errorf("run: %v", err)
 		}
@@ -50,7 +50,7 @@ func (s suite) chunks(t *testing.T) {
 	var mu sync.Mutex
 	over := false
 	got := map[writ.Stream]*bytes.Buffer{writ.Stdout: {}, writ.Stderr: {}}
-	res, err := r.Run(t.Context(), writ.NewID("run"), spec, spec.Digest(), func(c writ.Chunk) {
+	res, err := r.Run(t.Context(), writ.NewID("run"), spec, spec.Digest(), &writ.Exchange{Emit: func(c writ.Chunk) {
 		if !mu.TryLock() {
 			t.Error("emit was called while it was running")
 			mu.Lock()
@@ -63,7 +63,7 @@ func (s suite) chunks(t *testing.T) {
 			t.Errorf("a chunk of %d bytes", len(c.Data))
 		}
 		got[c.Stream].Write(c.Data)
-	})
+	}})
 	mu.Lock()
 	over = true
 	mu.Unlock()
@@ -85,7 +85,7 @@ func (s suite) outputCut(t *testing.T) {
 	spec := Spec("sh", "yes 0123456789 | head -c 100000000")
 	spec.Limits.OutputBytes = 1000
 	total := 0
-	res, err := r.Run(t.Context(), writ.NewID("run"), spec, spec.Digest(), func(c writ.Chunk) { total += len(c.Data) })
+	res, err := r.Run(t.Context(), writ.NewID("run"), spec, spec.Digest(), &writ.Exchange{Emit: func(c writ.Chunk) { total += len(c.Data) }})
 	if err != nil || !res.Stdout.Truncated || res.Stdout.Kept != 1000 || res.Stdout.Bytes != 100_000_000 || total != 1000 {
 		t.Errorf("kept %d of %d, truncated %v, %d in chunks, %v", res.Stdout.Kept, res.Stdout.Bytes, res.Stdout.Truncated, total, err)
 	}
@@ -192,7 +192,7 @@ func (s suite) sameID(t *testing.T) {
 		t.Fatalf("run: %+v, %v", res, err)
 	}
 	called := false
-	_, err := r.Run(t.Context(), id, spec, spec.Digest(), func(writ.Chunk) { called = true })
+	_, err := r.Run(t.Context(), id, spec, spec.Digest(), &writ.Exchange{Emit: func(writ.Chunk) { called = true }})
 	if writ.KindOf(err) != writ.Conflict || !strings.Contains(writ.Message(err), id) || called {
 		t.Errorf("second run of one id: %v, want conflict", err)
 	}
@@ -202,7 +202,7 @@ func (s suite) otherDigest(t *testing.T) {
 	r := s.start(t, runner.Options{})
 	approved, sent := Spec("sh", "echo approved"), Spec("sh", "echo other")
 	called := false
-	_, err := r.Run(t.Context(), writ.NewID("run"), sent, approved.Digest(), func(writ.Chunk) { called = true })
+	_, err := r.Run(t.Context(), writ.NewID("run"), sent, approved.Digest(), &writ.Exchange{Emit: func(writ.Chunk) { called = true }})
 	if writ.KindOf(err) != writ.Invalid || !strings.Contains(writ.Message(err), "approved") || called {
 		t.Errorf("run of another spec than the approved one: %v, want invalid", err)
 	}

@@ -13,17 +13,27 @@ import (
 // Script says what becomes of a run. It stands where the sandbox would be.
 type Script func(ctx context.Context, spec writ.RunSpec, emit func(writ.Chunk)) (writ.Result, error)
 
+// Trade is a script that also takes the run's files, and gives some.
+type Trade func(ctx context.Context, spec writ.RunSpec, x *writ.Exchange) (writ.Result, error)
+
 // ScriptedRunner is a runner at the process boundary: it executes nothing and does
 // what its script says. Its zero value lets every run succeed without output.
 type ScriptedRunner struct {
 	mu     sync.Mutex
-	script Script                  // guarded by mu
+	script Trade                   // guarded by mu
 	calls  []string                // guarded by mu; ids, in order
 	specs  map[string]writ.RunSpec // guarded by mu; by id
 }
 
 // Does sets the script of the runs to come.
 func (r *ScriptedRunner) Does(s Script) {
+	r.Trades(func(ctx context.Context, spec writ.RunSpec, x *writ.Exchange) (writ.Result, error) {
+		return s(ctx, spec, x.Emit)
+	})
+}
+
+// Trades sets the script of the runs to come.
+func (r *ScriptedRunner) Trades(s Trade) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.script = s
@@ -46,7 +56,7 @@ func (r *ScriptedRunner) Blocks() (started <-chan struct{}, release func()) {
 }
 
 // Run is what a gateway calls.
-func (r *ScriptedRunner) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, emit func(writ.Chunk)) (writ.Result, error) {
+func (r *ScriptedRunner) Run(ctx context.Context, id string, spec writ.RunSpec, digest writ.Digest, x *writ.Exchange) (writ.Result, error) {
 	r.mu.Lock()
 	r.calls = append(r.calls, id)
 	if r.specs == nil {
@@ -61,7 +71,7 @@ func (r *ScriptedRunner) Run(ctx context.Context, id string, spec writ.RunSpec, 
 	if script == nil {
 		return Ran(0, "", ""), nil
 	}
-	return script(ctx, spec, emit)
+	return script(ctx, spec, x)
 }
 
 // Probe enforces nothing.

@@ -187,39 +187,139 @@ func sessionTotalsRace(t *testing.T, s storeSuite) {
 	}
 }
 
+// sessionsExpire has two passes remove what is over, at one moment: each session once, with
+// what is in it, and nothing else.
 func sessionsExpire(t *testing.T, s storeSuite) {
-	db := s.open(t)
+	db, ctx := s.open(t), context.Background()
 	var all []writ.Session
 	for n := range 7 {
-		x := newSession("acme")
+		x := newSession(writ.Tenant(fmt.Sprint("t", n%3)))
 		x.Expires = epoch.Add(time.Duration(n/2) * time.Second) // pairs at one moment
 		all = append(all, x)
 	}
 	insertSessions(t, db, all...)
-	var seen []writ.SessionID
-	var last writ.Session
-	for {
-		page := view(t, db, func(ctx context.Context, tx *store.Tx) ([]writ.Session, error) {
-			return tx.ExpiredSessions(ctx, epoch.Add(3*time.Second), last, 4)
-		})
-		if len(page) == 0 {
-			break
-		}
-		for _, x := range page {
-			if x.Expires.Before(last.Expires) {
-				t.Errorf("%v comes after %v", x.Expires, last.Expires)
+	for _, x := range all {
+		insertObjects(t, db, newObject(x, "a", "12"), newObject(x, "b", "345"))
+	}
+	end := epoch.Add(3 * time.Second) // the last one's: it does not expire before it
+	want := writ.SessionTotals{Sessions: 6, Objects: 12, Bytes: 30}
+	if got := view(t, db, func(ctx context.Context, tx *store.Tx) (writ.SessionTotals, error) {
+		return tx.ExpiredSessions(ctx, end)
+	}); got != want {
+		t.Errorf("expired are %+v, want %+v", got, want)
+	}
+	removed := make([]writ.SessionTotals, 2)
+	got := race(len(removed), func(i int) string {
+		for {
+			var page writ.SessionTotals
+			err := db.Update(ctx, func(tx *store.Tx) (err error) { page, err = tx.DeleteExpiredSessions(ctx, end, 2); return err })
+			if err != nil || page.Sessions == 0 {
+				return fmt.Sprint(err)
 			}
-			last = x
-			seen = append(seen, x.ID)
+			if page.Sessions > 2 {
+				return fmt.Sprintf("a page of %+v", page)
+			}
+			removed[i] = writ.SessionTotals{
+				Sessions: removed[i].Sessions + page.Sessions, Objects: removed[i].Objects + page.Objects, Bytes: removed[i].Bytes + page.Bytes,
+			}
+		}
+	})
+	sum := writ.SessionTotals{
+		Sessions: removed[0].Sessions + removed[1].Sessions, Objects: removed[0].Objects + removed[1].Objects, Bytes: removed[0].Bytes + removed[1].Bytes,
+	}
+	if got["<nil>"] != len(removed) || sum != want {
+		t.Errorf("%v: removed %+v, want %+v", got, removed, want)
+	}
+	for i, x := range all {
+		err := db.View(ctx, func(tx *store.Tx) error { _, err := tx.Session(ctx, x.ID); return err })
+		if gone := writ.KindOf(err) == writ.NotFound; gone != (i < 6) {
+			t.Errorf("session %d is gone: %v (%v)", i, gone, err)
 		}
 	}
-	var want []writ.SessionID
-	for _, x := range all[:6] { // the last expires at that moment, not before it
-		want = append(want, x.ID)
+	for tenant, want := range map[writ.Tenant]writ.SessionTotals{"t0": {Sessions: 1, Objects: 2, Bytes: 5}, "t1": {}, "t2": {}} {
+		if got := totalsOf(t, db, tenant); got != want {
+			t.Errorf("%s has %+v, want %+v", tenant, got, want)
+		}
 	}
-	slices.Sort(want)
-	slices.Sort(seen)
-	if !slices.Equal(seen, want) {
-		t.Errorf("expired are %v, want %v", seen, want)
+}
+
+// sessionLists reads the sessions of all tenants and of one, while more are made.
+func sessionLists(t *testing.T, s storeSuite) {
+	db := s.open(t)
+	const n = 7
+	for i := range n {
+		x := newSession(writ.Tenant([]string{"acme", "evil"}[i%2]))
+		x.Created = epoch.Add(time.Duration(i/2) * time.Second)
+		insertSessions(t, db, x)
 	}
+	read := func(tenant writ.Tenant) (seen []writ.Session) {
+		t.Helper()
+		f := writ.SessionFilter{Tenant: tenant, Page: writ.Page{Limit: 2}}
+		for {
+			next := ""
+			page := view(t, db, func(ctx context.Context, tx *store.Tx) (p []writ.Session, err error) {
+				p, next, err = tx.Sessions(ctx, f)
+				return p, err
+			})
+			seen = append(seen, page...)
+			if next == "" {
+				return seen
+			}
+			f.Page.Cursor = next
+			late := newSession(tenant)
+			late.Created = epoch.Add(time.Hour)
+			insertSessions(t, db, late)
+		}
+	}
+	if all := read(""); len(all) != n || !slices.IsSortedFunc(all, func(a, b writ.Session) int { return b.Created.Compare(a.Created) }) {
+		t.Errorf("read %v", all)
+	}
+	evil := read("evil")
+	if len(evil) != n/2 || slices.ContainsFunc(evil, func(s writ.Session) bool { return s.Tenant != "evil" }) {
+		t.Errorf("of one tenant: %v", evil)
+	}
+}
+
+// removals adds what was removed at one moment: nothing of it is lost, and it is taken once.
+func removals(t *testing.T, s storeSuite) {
+	db, ctx := s.open(t), context.Background()
+	one := writ.FileRemoval{Sessions: 1, Objects: 2, Bytes: 3, Runtimes: 4, RuntimeBytes: 5, Bodies: 6, Blobs: 7, BlobBytes: 8}
+	var want writ.FileRemoval
+	for range 8 {
+		want.Add(one)
+	}
+	got := race(8, func(int) string {
+		return fmt.Sprint(db.Update(ctx, func(tx *store.Tx) error { return tx.AddRemoval(ctx, one) }))
+	})
+	if got["<nil>"] != 8 {
+		t.Errorf("added: %v", got)
+	}
+	took := make([]writ.FileRemoval, 2)
+	race(len(took), func(i int) string {
+		return fmt.Sprint(db.Update(ctx, func(tx *store.Tx) (err error) { took[i], err = tx.TakeRemoval(ctx); return err }))
+	})
+	if took[0].Add(took[1]); took[0] != want {
+		t.Errorf("took %+v, want %+v once", took, want)
+	}
+}
+
+// blobOwners has gateways ask at one moment whose the files are: all are told one name.
+func blobOwners(t *testing.T, s storeSuite) {
+	db, ctx := s.open(t), context.Background()
+	got := race(8, func(i int) string {
+		var f store.BlobFolder
+		err := db.Update(ctx, func(tx *store.Tx) (err error) { f, err = tx.BlobFolder(ctx, fmt.Sprint("owner", i)); return err })
+		return fmt.Sprint(f, err)
+	})
+	if len(got) != 1 {
+		t.Errorf("told %v", got)
+	}
+	update(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.ClaimBlobFolder(ctx) })
+	update(t, db, func(ctx context.Context, tx *store.Tx) error {
+		f, err := tx.BlobFolder(ctx, "another")
+		if !f.Claimed || f.Owner == "another" {
+			t.Errorf("after it was claimed: %+v", f)
+		}
+		return err
+	})
 }

@@ -52,14 +52,15 @@
 //	               exited: CPU nanoseconds of the program with the children it
 //	               waited for, of all processes reaped, largest resident set in bytes
 //
-// The command message has 16 bytes: the magic "writ", u32 version 2, u64 length of
-// the header. A signal message has 12: "sign", u32 version 2, u32 number. The command
+// The command message has 16 bytes: the magic "writ", u32 version 3, u64 length of
+// the header. A signal message has 12: "sign", u32 version 3, u32 number. The command
 // file is a memory file, sealed against every change, with the header first and the
 // contents of all files behind it, in order. The header:
 //
 //	strings argv, strings env, string dir
 //	u32 size of the terminal, rows in the upper half; zero for none
-//	u32 number of files, each: string path, u32 mode, u64 size
+//	u32 number of files, each: string path, u32 mode, u64 size, u32 kind: 0 file, 1 folder,
+//	    2 symlink, whose content is where it leads
 //	u32 number of limits, each: u32 resource, u64 soft, u64 hard
 //
 // where string is a u32 length and bytes, and strings is a u32 number and strings.

@@ -4,18 +4,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"golang.org/x/sys/unix"
 )
 
 // Bounds of a command. The server's own bounds are lower.
 const (
 	MaxHeaderBytes  = 16 << 20
 	maxStrings      = 4096
-	maxFiles        = 4096
+	maxFiles        = 1 << 17
 	maxLimits       = 32
 	maxHolds        = 1 << 20
 	commandBytes    = 16
 	signalBytes     = 12
-	protocolVersion = 2
+	protocolVersion = 3
 )
 
 var (
@@ -28,7 +30,7 @@ type Command struct {
 	Argv   []string // Argv[0] without a slash is looked for in PATH of Env
 	Env    []string
 	Dir    string
-	Files  []File  // placed in order, before the limits are set
+	Files  []File  // placed in order, symlinks after all others, before the limits are set
 	Limits []Limit // set in order; a hard limit that is lower already stays
 
 	// Rows and Cols are the size of the terminal that the program gets, both zero when
@@ -38,11 +40,32 @@ type Command struct {
 
 func (c Command) terminal() bool { return c.Rows > 0 && c.Cols > 0 }
 
-// File is a file to place. Its content follows the header, in order.
+// File is something to place, whose content follows the header, in order.
 type File struct {
 	Path string // absolute; missing parents are made, mode 0755
-	Mode uint32 // permission bits
+	Mode uint32 // permission bits, of no symlink
 	Size int64
+	Kind FileKind
+}
+
+// FileKind is what a File is.
+type FileKind uint32
+
+const (
+	Regular FileKind = 0
+	Folder  FileKind = 1 // without content; it may be there already
+	Link    FileKind = 2 // a symlink, whose content is where it leads
+)
+
+// fault says what is wrong with f, empty when nothing is.
+func (f File) fault() string {
+	switch {
+	case f.Kind > Link:
+		return "it is of no kind that there is"
+	case f.Size < 0, f.Kind == Folder && f.Size > 0, f.Kind == Link && (f.Size == 0 || f.Size >= unix.PathMax):
+		return "nothing of its kind has its size"
+	}
+	return ""
 }
 
 // Limit is one resource limit as setrlimit takes it.
@@ -62,6 +85,7 @@ func (c Command) AppendHeader(b []byte) []byte {
 		b = appendString(b, f.Path)
 		b = binary.LittleEndian.AppendUint32(b, f.Mode)
 		b = binary.LittleEndian.AppendUint64(b, uint64(f.Size))
+		b = binary.LittleEndian.AppendUint32(b, uint32(f.Kind))
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Limits)))
 	for _, l := range c.Limits {
@@ -91,7 +115,14 @@ func ParseHeader(b []byte) (Command, error) {
 	size := d.uint32()
 	c.Rows, c.Cols = uint16(size>>16), uint16(size)
 	for range d.count(maxFiles) {
-		c.Files = append(c.Files, File{Path: d.string(), Mode: d.uint32(), Size: int64(d.uint64())})
+		f := File{Path: d.string(), Mode: d.uint32(), Size: int64(d.uint64()), Kind: FileKind(d.uint32())}
+		if why := f.fault(); d.err == nil && why != "" {
+			d.err = fmt.Errorf("command header: file %d, of kind %d with %d bytes: %s", len(c.Files), f.Kind, f.Size, why)
+		}
+		if d.err != nil {
+			break
+		}
+		c.Files = append(c.Files, f)
 	}
 	for range d.count(maxLimits) {
 		c.Limits = append(c.Limits, Limit{Resource: int(d.uint32()), Soft: d.uint64(), Hard: d.uint64()})
@@ -105,11 +136,6 @@ func ParseHeader(b []byte) (Command, error) {
 		return Command{}, errors.New("command header: no program")
 	case (c.Rows == 0) != (c.Cols == 0):
 		return Command{}, fmt.Errorf("command header: a terminal of %d rows and %d columns", c.Rows, c.Cols)
-	}
-	for i, f := range c.Files {
-		if f.Size < 0 {
-			return Command{}, fmt.Errorf("command header: file %d has size %d", i, f.Size)
-		}
 	}
 	return c, nil
 }

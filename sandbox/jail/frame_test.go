@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 )
 
 // TestMain lets the test binary be a jail, to see it refuse.
@@ -23,7 +24,7 @@ func commands() []Command {
 	return []Command{
 		{Argv: []string{"/bin/true"}},
 		{Argv: []string{"/bin/sh", "", "\xff\x00"}, Env: []string{"A=b", "=", ""}, Dir: "/workspace",
-			Files:  []File{{Path: "/run/writ/a", Mode: 0o755, Size: 1 << 40}, {Path: "/x"}},
+			Files:  []File{{Path: "/run/writ/a", Mode: 0o755, Size: 1 << 40}, {Path: "/x"}, {Path: "/d", Mode: 0o700, Kind: Folder}, {Path: "/l", Size: unix.PathMax - 1, Kind: Link}},
 			Limits: []Limit{{Resource: 7, Soft: 1, Hard: 1<<64 - 1}, {}}},
 		{Argv: []string{"sh"}, Rows: 24, Cols: 1<<16 - 1},
 	}
@@ -54,8 +55,19 @@ func TestHeaderGoesBothWays(t *testing.T) {
 	if _, err := ParseHeader(Command{Argv: []string{"x"}, Rows: 1}.AppendHeader(nil)); err == nil {
 		t.Error("a terminal without columns was taken")
 	}
-	if _, err := ParseHeader(Command{Argv: []string{"x"}, Files: []File{{Size: -1}}}.AppendHeader(nil)); err == nil {
-		t.Error("a file of negative size was taken")
+	for name, f := range map[string]File{
+		"a file of negative size": {Size: -1}, "a folder with content": {Size: 1, Kind: Folder},
+		"a symlink to nothing": {Kind: Link}, "a symlink that leads too far": {Size: unix.PathMax, Kind: Link},
+	} {
+		if _, err := ParseHeader(Command{Argv: []string{"x"}, Files: []File{f}}.AppendHeader(nil)); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	// The kind is before the number of limits.
+	b := Command{Argv: []string{"x"}, Files: []File{{}}}.AppendHeader(nil)
+	b[len(b)-8] = byte(Link) + 1
+	if _, err := ParseHeader(b); err == nil {
+		t.Error("something of an unknown kind was taken")
 	}
 }
 

@@ -56,8 +56,9 @@ const (
 // Arg is the first argument of a process that must call Main.
 const Arg = "jail"
 
-// Dirs are the writable file systems of a box that works in memory alone, all of them.
-// READY brings a descriptor of each, unless the jail's arguments name others.
+// Dirs are the writable file systems of a box that works in memory alone, all of them, if
+// it works in the first. READY brings a descriptor of each, unless the jail's arguments
+// name others.
 var Dirs = [...]string{"/workspace", "/tmp", "/dev/shm", "/home/agent", "/run/writ"}
 
 // Namespaces are the kinds of namespace whose identity READY reports.

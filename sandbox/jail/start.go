@@ -77,13 +77,8 @@ func (m *message) start(oomScore int) (started, *Record) {
 	if err != nil {
 		return fail(StepCommand, 0, err)
 	}
-	at := int64(m.header)
-	buf := make([]byte, 256<<10)
-	for i, f := range cmd.Files {
-		if err := place(m.file, at, f, buf); err != nil {
-			return fail(StepFile, i, err)
-		}
-		at += f.Size
+	if i, err := m.place(cmd.Files); err != nil {
+		return fail(StepFile, i, err)
 	}
 	_ = unix.Close(m.file)
 	if err := unix.Chdir(cmd.Dir); err != nil {
@@ -206,9 +201,46 @@ func readFull(fd int, b []byte, at int64) error {
 	return nil
 }
 
-// place writes one file. The box has run nothing yet, so no name in it can be a
+// place places files, symlinks last, so that none of the others goes where one leads. On
+// error i is the one that failed.
+func (m *message) place(files []File) (i int, err error) {
+	buf := make([]byte, 256<<10)
+	for _, links := range []bool{false, true} {
+		at := int64(m.header)
+		for i, f := range files {
+			switch {
+			case (f.Kind == Link) != links:
+			case f.Kind == Folder:
+				err = makeFolder(f)
+			case f.Kind == Link:
+				err = makeLink(m.file, at, f, buf)
+			default:
+				err = makeFile(m.file, at, f, buf)
+			}
+			if err != nil {
+				return i, err
+			}
+			at += f.Size
+		}
+	}
+	return 0, nil
+}
+
+// makeLink makes one symlink.
+func makeLink(from int, at int64, f File, buf []byte) error {
+	if err := makeParents(f.Path); err != nil {
+		return err
+	}
+	to := buf[:f.Size] // fault saw that it is short
+	if err := readFull(from, to, at); err != nil {
+		return err
+	}
+	return unix.Symlink(string(to), f.Path)
+}
+
+// makeFile writes one file. The box has run nothing yet, so no name in it can be a
 // trap; O_EXCL makes two files of one path an error. buf is for copying.
-func place(from int, at int64, f File, buf []byte) (err error) {
+func makeFile(from int, at int64, f File, buf []byte) (err error) {
 	if err := makeParents(f.Path); err != nil {
 		return err
 	}
@@ -232,6 +264,21 @@ func place(from int, at int64, f File, buf []byte) (err error) {
 		}
 	}
 	return unix.Fchmod(fd, f.Mode&0o777)
+}
+
+// makeFolder makes one folder, or gives the one that is there its mode.
+func makeFolder(f File) error {
+	if err := makeParents(f.Path); err != nil {
+		return err
+	}
+	if err := unix.Mkdir(f.Path, 0o700); err != nil && err != unix.EEXIST {
+		return err
+	}
+	fd, err := unix.Open(f.Path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Fchmod(fd, f.Mode&0o777), unix.Close(fd))
 }
 
 // makeParents makes the folders above p that are missing.
