@@ -57,6 +57,7 @@
 //	later   {"cancel": true}    ends the run as killed; the answer still comes
 //	        bytes               of the input that was asked for
 //	        {"end": verdict}    the input is over
+//	        {"more": true}      takes one message of an output's bytes
 //	        {"kept": verdict}   of an output
 //
 // Run, from the runner:
@@ -76,12 +77,13 @@
 // what the exchange has; without them the runner must not ask, or give.
 //
 // An input is sent after {"open"}, and ended by exactly one {"end"}, which has an error
-// when there are no bytes, not as many as the spec says, or no more are wanted. Four
-// messages of bytes may be sent, and one more for each {"more"}. An output is exactly as
-// many bytes as its size, or ended with an error; exactly one {"kept"} answers it, which
-// may come before the end when it has an error. The runner sends nothing else before an
-// input has ended, or an output is answered, but for what gives them up: a chunk, and the
-// result. Each end listens at any time, so that a cancel and a refusal get through.
+// when there are no bytes, not as many as the spec says, or no more are wanted. An output
+// is exactly as many bytes as its size, or ended with an error; exactly one {"kept"}
+// answers it, which may come before the end when it has an error. Of either four messages
+// of bytes may be sent, and one more for each {"more"}, none of which comes after {"kept"}.
+// The runner sends nothing else before an input has ended, or an output is answered, but
+// for what gives them up: a chunk, and the result. Each end can hold what comes and listens
+// at any time, so that a cancel, a refusal and what gives a file up get through.
 //
 // The gateway sends no bytes but those of the spec, and takes no more outputs than
 // spec.Collect says (files that are kept, whether symlinks are, the size of each and of all

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -440,12 +441,31 @@ type readerFunc func(p []byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // A runner that gives an output up, since its own time for it is over, goes on: what
-// it says then is heard, and its result is the run's.
+// it says then is heard, however much of the output came that nobody reads, and its result
+// is the run's.
 func TestOutputThatIsGivenUp(t *testing.T) {
+	for n := range frameWindow + 2 {
+		t.Run(fmt.Sprintf("after %d frames", n), func(t *testing.T) { givesUp(t, n) })
+	}
+}
+
+// givesUp is a run whose runner gives an output up that it has read n frames of, or, when
+// that is more than it may send, while it waits to be asked for more.
+func givesUp(t *testing.T, n int) {
 	c, _ := serve(t, doing(func(ctx context.Context, _ writ.RunSpec, x *writ.Exchange) ([]writ.OutputFile, error) {
 		f, err := give(ctx, x, "first", []byte("first"))
 		short, cancel := context.WithCancel(ctx)
-		body := readerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
+		if n > frameWindow {
+			short, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+		}
+		defer cancel()
+		read := 0
+		body := readerFunc(func(p []byte) (int, error) {
+			if read++; read >= n && n <= frameWindow {
+				cancel()
+			}
+			return len(p), nil
+		})
 		if err := x.Keep(short, writ.OutputFile{Path: "endless", Size: 100 << 20, State: writ.OutputNew}, body); err == nil {
 			t.Error("an output that was given up is kept")
 		}

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"io"
 
 	"google.golang.org/grpc/mem"
@@ -8,9 +9,8 @@ import (
 	"writ"
 )
 
-// What of a file is in one message at most, and how many of those a gateway may send that
-// the runner has not taken yet. So the runner can hold what comes, and never stops to
-// listen for a cancel.
+// What of a file is in one message at most, and how many of those an end may send that the
+// other has not taken yet. So each can hold what comes, and never stops to listen.
 const (
 	frameBytes  = 256 << 10
 	frameWindow = 4
@@ -25,6 +25,7 @@ type request struct {
 	Cancel bool            `json:"cancel,omitempty"`
 	Data   mem.BufferSlice `json:"-"` // of the input, without the mark; whoever receives it frees it
 	End    *verdict        `json:"end,omitempty"`
+	More   bool            `json:"more,omitempty"`
 	Kept   *verdict        `json:"kept,omitempty"`
 }
 
@@ -88,6 +89,27 @@ func (v *verdict) err(op string) error {
 		e.Code = v.Error.Code
 	}
 	return e
+}
+
+// window has a value for each message of bytes that may be sent.
+type window chan struct{}
+
+func newWindow() window {
+	w := make(window, frameWindow)
+	for range frameWindow {
+		w <- struct{}{}
+	}
+	return w
+}
+
+// open lets one more be sent.
+func (w window) open() error {
+	select {
+	case w <- struct{}{}:
+		return nil
+	default:
+		return errors.New("it took more of a file than was sent")
+	}
 }
 
 // frame is a message of bytes of a file.

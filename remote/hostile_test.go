@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -111,7 +112,7 @@ func TestHostileRunner(t *testing.T) {
 		"two inputs at once":          {steps: said(&reply{Open: same.Digest}, &reply{Open: same.Digest}), want: "wait for an input"},
 		"a chunk amid an input":       {steps: said(&reply{Open: same.Digest}, &reply{Chunk: &writ.Chunk{Stream: writ.Stdout}}), want: "wait for an input"},
 		"a file amid an input":        {steps: said(&reply{Open: same.Digest}, &reply{Keep: file("f", 1)}), want: "wait for an input"},
-		"more than was sent":          {steps: said(&reply{Open: same.Digest}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}), want: "more of an input"},
+		"more than was sent":          {steps: said(&reply{Open: same.Digest}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}, &reply{More: true}), want: "more of a file than was sent"},
 		"bytes of no file":            {steps: said(bytesOf(1)), want: "none of a file"},
 		"an end of no file":           {steps: said(&reply{End: whole}), want: "not whole"},
 		"no bytes":                    {steps: said(&reply{Keep: file("f", 1)}, bytesOf(0)), want: "none of a file"},
@@ -162,8 +163,13 @@ func TestHostileRunner(t *testing.T) {
 				}
 				for _, step := range tt.steps {
 					if step == answered {
-						var m request
-						if err := s.RecvMsg(&m); err != nil || m.Kept == nil {
+						m := request{More: true}
+						var err error
+						for err == nil && m.More {
+							m = request{}
+							err = s.RecvMsg(&m)
+						}
+						if err != nil || m.Kept == nil {
 							return fmt.Errorf("no answer but %+v, %w", m, err)
 						}
 						continue
@@ -269,15 +275,26 @@ func TestHostileRunnerNeverEndsAFile(t *testing.T) {
 	}
 }
 
-// What comes of a file after its run was cancelled is thrown away: then its end is not
-// that of the file.
-func TestEndOfAFileOfWhichSomeWasLost(t *testing.T) {
-	o := &output{ctx: t.Context(), frames: make(chan mem.BufferSlice, 1)}
-	o.frames <- mem.BufferSlice{mem.SliceBuffer("ab")}
-	close(o.frames)
-	r := &outputReader{out: o, left: 3}
-	if b, err := io.ReadAll(r); err == nil || string(b) != "ab" {
-		t.Errorf("%q, %v", b, err)
+// A runner that does not wait to be asked for more fills no memory, whoever reads.
+func TestHostileRunnerFillsNoMemory(t *testing.T) {
+	c := raw(t, func(s grpc.ServerStream) error {
+		err := s.RecvMsg(&request{})
+		if err == nil {
+			err = s.SendMsg(&reply{Keep: &writ.OutputFile{Path: "f", Size: 100, State: writ.OutputNew}})
+		}
+		for range frameWindow + 1 {
+			if err == nil {
+				err = s.SendMsg(bytesOf(1))
+			}
+		}
+		<-s.Context().Done()
+		return err
+	})
+	spec := specWith()
+	x := &writ.Exchange{Keep: func(ctx context.Context, _ writ.OutputFile, _ io.Reader) error { <-ctx.Done(); return ctx.Err() }}
+	res, err := c.Run(t.Context(), "r", spec, spec.Digest(), x)
+	if err != nil || res.Outcome != writ.Interrupted || !strings.Contains(res.Reason, "more of a file than was asked for") {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
 
@@ -313,6 +330,12 @@ func TestHostileGateway(t *testing.T) {
 		}
 		return all
 	}
+	mores := func(n int) (all []any) {
+		for range n {
+			all = append(all, &request{More: true})
+		}
+		return all
+	}
 	type runner func(ctx context.Context, spec writ.RunSpec, x *writ.Exchange) error
 	reads := func(ctx context.Context, spec writ.RunSpec, x *writ.Exchange) error {
 		r, err := x.Open(ctx, spec.Files[0].Digest)
@@ -335,6 +358,9 @@ func TestHostileGateway(t *testing.T) {
 		size := int64(10 * callWindow)
 		return x.Keep(ctx, writ.OutputFile{Path: "f", Size: size, State: writ.OutputNew}, io.LimitReader(zeros{}, size))
 	}
+	stays := func(ctx context.Context, _ writ.RunSpec, x *writ.Exchange) error { // has a file and sends none of it
+		return x.Keep(ctx, writ.OutputFile{Path: "f", Size: 1, State: writ.OutputNew}, readerFunc(func([]byte) (int, error) { <-ctx.Done(); return 0, ctx.Err() }))
+	}
 	waits := func(ctx context.Context, _ writ.RunSpec, _ *writ.Exchange) error { <-ctx.Done(); return nil }
 	for name, tt := range map[string]struct {
 		runner runner
@@ -353,6 +379,8 @@ func TestHostileGateway(t *testing.T) {
 		"an answer to nothing": {waits, false, spec, []any{&request{Kept: &verdict{}}}, ""},
 		"two answers":          {keeps, true, spec, []any{&request{Kept: &verdict{&fault{Kind: "exhausted", Message: "full"}}}, &request{Kept: &verdict{}}}, ""},
 		"kept too early":       {keeps, true, spec, []any{&request{Kept: &verdict{}}}, "does not want"},
+		"more than was sent":   {stays, true, spec, mores(frameWindow + 2), ""},
+		"more of nothing":      {waits, false, spec, mores(1), ""},
 		"a second order":       {waits, false, spec, []any{&request{Run: &order{ID: "r"}}}, ""},
 		"nothing":              {waits, false, spec, []any{&request{}}, ""},
 		"what is no message":   {waits, false, spec, []any{mangled{}}, ""},
@@ -377,7 +405,7 @@ func TestHostileGateway(t *testing.T) {
 				}
 			}
 			for _, m := range tt.says {
-				if err := s.SendMsg(m); err != nil {
+				if err := s.SendMsg(m); err != nil && !errors.Is(err, io.EOF) { // io.EOF: it was ended before all was said
 					t.Fatal(err)
 				}
 			}

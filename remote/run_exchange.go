@@ -150,11 +150,15 @@ func (r *received) keep(ctx context.Context, f writ.OutputFile, body io.Reader) 
 	if err := r.begin(&r.keeping); err != nil {
 		return err
 	}
+	more := newWindow()
+	r.mu.Lock()
+	r.more = more
+	r.mu.Unlock()
 	f.Digest = "" // the gateway works it out
 	if err := r.send(ctx, &reply{Keep: &f}); err != nil {
 		return r.giveUp(err)
 	}
-	answer, whole := r.sendOutput(ctx, f.Size, body)
+	answer, whole := r.sendOutput(ctx, f.Size, body, more)
 	if err := r.send(ctx, &reply{End: verdictOf(whole)}); err != nil {
 		return r.giveUp(err)
 	}
@@ -175,12 +179,14 @@ var errAnswered = errors.New("the gateway does not want the file")
 
 // sendOutput sends size bytes of body, which must be all, or as much as it can. Answer is
 // what the gateway said before that was done, if it did.
-func (r *received) sendOutput(ctx context.Context, size int64, body io.Reader) (answer *verdict, err error) {
+func (r *received) sendOutput(ctx context.Context, size int64, body io.Reader, more <-chan struct{}) (answer *verdict, err error) {
 	for sent := int64(0); ; {
 		select {
 		case answer = <-r.answers:
 			return answer, errAnswered
-		default:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-more:
 		}
 		f := r.frames.frame()
 		end := f.fill(body)

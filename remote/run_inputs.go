@@ -12,7 +12,7 @@ import (
 // input is a file on its way from the gateway to the runner.
 type input struct {
 	size   int64
-	more   chan struct{} // frames that may be sent
+	more   window
 	closed chan struct{} // the runner wants no more
 }
 
@@ -22,10 +22,7 @@ func (s *sent) open(digest writ.Digest) error {
 	if !ok || s.x.Open == nil {
 		return errors.New("it asked for bytes that are not the run's")
 	}
-	in := &input{size, make(chan struct{}, frameWindow), make(chan struct{})}
-	for range frameWindow {
-		in.more <- struct{}{}
-	}
+	in := &input{size, newWindow(), make(chan struct{})}
 	s.mu.Lock()
 	s.in, s.failed = in, nil
 	s.mu.Unlock()
@@ -94,12 +91,7 @@ func (s *sent) more() error {
 	if s.in == nil {
 		return nil
 	}
-	select {
-	case s.in.more <- struct{}{}:
-		return nil
-	default:
-		return errors.New("it took more of an input than was sent")
-	}
+	return s.in.more.open()
 }
 
 // closeInput ends an input early. It may cross its end.

@@ -14,7 +14,8 @@ import (
 type output struct {
 	ctx    context.Context
 	stop   context.CancelFunc   // ends ctx
-	frames chan mem.BufferSlice // closed at the end
+	more   func() error         // lets one more frame be sent
+	frames chan mem.BufferSlice // holds all that the runner may send; closed at the end
 	done   chan struct{}        // closed when Keep has returned
 
 	file writ.OutputFile
@@ -34,7 +35,10 @@ func (s *sent) keep(f writ.OutputFile) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	o := &output{ctx: ctx, stop: stop, frames: make(chan mem.BufferSlice, 1), done: make(chan struct{}), file: f, left: f.Size}
+	o := &output{
+		ctx: ctx, stop: stop, more: func() error { return s.send(&request{More: true}) },
+		frames: make(chan mem.BufferSlice, frameWindow), done: make(chan struct{}), file: f, left: f.Size,
+	}
 	s.out = o
 	s.wg.Go(func() { s.keepOutput(o) })
 	return nil
@@ -42,7 +46,7 @@ func (s *sent) keep(f writ.OutputFile) error {
 
 // keepOutput has o kept, and answers.
 func (s *sent) keepOutput(o *output) {
-	r := &outputReader{out: o, left: o.file.Size}
+	r := &outputReader{out: o}
 	defer r.now.Close()
 	err := s.x.Keep(o.ctx, o.file, r)
 	if err == nil && !errors.Is(r.err, io.EOF) {
@@ -54,7 +58,8 @@ func (s *sent) keepOutput(o *output) {
 	_ = s.send(&request{Kept: verdictOf(err)}) // fails only with the stream, and then receive ends
 }
 
-// data passes on bytes of the output.
+// data passes on bytes of the output. It never waits for Keep: what the runner says next,
+// that it gives the output up, must come through.
 func (s *sent) data(b mem.BufferSlice) error {
 	n := b.Len()
 	o := s.out
@@ -65,10 +70,11 @@ func (s *sent) data(b mem.BufferSlice) error {
 	o.left -= int64(n)
 	select {
 	case o.frames <- b:
-	case <-o.ctx.Done(): // Keep has no use for them, or will not read them: what comes next must come through
-		b.Free()
+		return nil
+	default:
 	}
-	return nil
+	b.Free()
+	return errors.New("it sent more of a file than was asked for")
 }
 
 // end is that of the output.
@@ -84,10 +90,9 @@ func (s *sent) end(v *verdict) error {
 
 // outputReader is the bytes of an output, for one goroutine.
 type outputReader struct {
-	out  *output
-	left int64 // bytes that were not read
-	now  mem.Reader
-	err  error // that reading ended with
+	out *output
+	now mem.Reader
+	err error // that reading ended with
 }
 
 func (r *outputReader) Read(p []byte) (int, error) {
@@ -97,11 +102,10 @@ func (r *outputReader) Read(p []byte) (int, error) {
 			switch {
 			case ok:
 				r.now.Reset(b)
-				b.Free() // now has its own
+				b.Free()         // now has its own
+				_ = r.out.more() // fails only with the stream, and then ctx ends
 			case r.out.fault != nil:
 				r.err = r.out.fault
-			case r.left > 0: // some were lost when ctx ended
-				r.err = io.ErrUnexpectedEOF
 			default:
 				r.err = io.EOF
 			}
@@ -112,7 +116,5 @@ func (r *outputReader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	n, err := r.now.Read(p)
-	r.left -= int64(n)
-	return n, err
+	return r.now.Read(p)
 }

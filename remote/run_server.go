@@ -57,10 +57,11 @@ type received struct {
 	answers  chan *verdict // one at most: of the output
 
 	mu      sync.Mutex
-	opened  bool  // guarded by mu: an input was asked for, and has not come to its end
-	keeping bool  // guarded by mu: an output was given, and is not answered
-	broken  error // guarded by mu: an input or an output was given up, so that nothing is known of what comes
-	wrong   error // guarded by mu: what the gateway did
+	opened  bool   // guarded by mu: an input was asked for, and has not come to its end
+	keeping bool   // guarded by mu: an output was given, and is not answered
+	more    window // guarded by mu: of that
+	broken  error  // guarded by mu: an input or an output was given up, so that nothing is known of what comes
+	wrong   error  // guarded by mu: what the gateway did
 }
 
 // arrival is bytes of an input, or its end.
@@ -135,6 +136,8 @@ func (r *received) take(m request) error {
 		r.opened = false
 		r.arrivals <- arrival{end: m.End} // the room that the case above leaves
 		return nil
+	case m.More && r.keeping:
+		return r.more.open()
 	case m.Kept != nil && r.keeping:
 		r.keeping = false
 		r.answers <- m.Kept

@@ -37,6 +37,7 @@ func TestWireIsAsSpecified(t *testing.T) {
 		{&request{Kept: verdictOf(errors.New("not told"))}, `{"kept":{"error":{"kind":"internal","message":"internal error"}}}`},
 		{&reply{Open: "d"}, `{"open":"d"}`},
 		{&reply{More: true}, `{"more":true}`},
+		{&request{More: true}, `{"more":true}`},
 		{&reply{Close: true}, `{"close":true}`},
 		{&reply{Keep: &writ.OutputFile{Path: "f", Size: 3, State: writ.OutputNew}}, `{"keep":{"path":"f","digest":"","size":3,"state":"new"}}`},
 		{bytesOf(2), "\x00\x00\x00"},
