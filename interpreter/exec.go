@@ -91,6 +91,9 @@ func (s *Service) exec(ctx context.Context, who writ.Principal, r Request, l lan
 		reply, left, err = s.run(ctx, who, r, l, files)
 	}
 	if err != nil {
+		if !errors.Is(err, errLost) && errors.Is(context.Cause(ctx), errLost) { // which cut off what was under way
+			err = errors.Join(errLost, err)
+		}
 		return reply, err
 	}
 	reply.Runtime, reply.RuntimeStatus = rt.ID, "reused"

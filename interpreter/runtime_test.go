@@ -3,15 +3,18 @@ package interpreter_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"writ"
 	"writ/internal/testkit"
 	"writ/interpreter"
 	"writ/session"
+	"writ/store"
 )
 
 func stateful(mode interpreter.Mode) func(*interpreter.Options) {
@@ -255,5 +258,87 @@ func TestRunsThatWereCancelledSaveNothing(t *testing.T) {
 	}
 	if got := s.bash(ada, "h", "cat n.txt"); got.Stdout != "good\n" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// stolen is what a run needs of others, of which one, at, does not answer before the run's
+// runtime session was given to another.
+type stolen struct {
+	interpreter.Tasks
+	interpreter.Sessions
+	at   string
+	take func()
+}
+
+func (s stolen) in(ctx context.Context, at string) error {
+	if at != s.at {
+		return nil
+	}
+	s.take()
+	<-ctx.Done()
+	return fmt.Errorf("write to the database: %w", ctx.Err())
+}
+
+func (s stolen) Create(ctx context.Context, p writ.Principal, e session.Entity) (writ.Session, error) {
+	if err := s.in(ctx, "create"); err != nil {
+		return writ.Session{}, err
+	}
+	return s.Sessions.Create(ctx, p, e)
+}
+
+func (s stolen) Interpret(ctx context.Context, who writ.Principal, spec writ.RunSpec) (writ.Task, error) {
+	if err := s.in(ctx, "interpret"); err != nil {
+		return writ.Task{}, err
+	}
+	return s.Tasks.Interpret(ctx, who, spec)
+}
+
+func (s stolen) Wait(ctx context.Context, who writ.Principal, id writ.TaskID, d time.Duration) (writ.Task, error) {
+	if err := s.in(ctx, "wait"); err != nil {
+		return writ.Task{}, err
+	}
+	return s.Tasks.Wait(ctx, who, id, d)
+}
+
+func (s stolen) Adopt(ctx context.Context, p writ.Principal, e session.Entity, in writ.SessionID, kept []session.Kept) ([]writ.Object, error) {
+	if err := s.in(ctx, "adopt"); err != nil {
+		return nil, err
+	}
+	return s.Sessions.Adopt(ctx, p, e, in, kept)
+}
+
+// TestRuntimeSessionsThatAreLost: whose runtime session another was given is told so, in
+// whatever part of the run that happens.
+func TestRuntimeSessionsThatAreLost(t *testing.T) {
+	s := open(t, stateful(interpreter.Affinity))
+	opt := session.Defaults()
+	opt.RuntimeLease = 30 * time.Millisecond // it is noticed with the next renewal
+	files, err := session.New(s.sys.DB, s.blobs, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"create", "interpret", "wait", "adopt"} {
+		take := func() {
+			err := s.sys.DB.Update(context.Background(), func(tx *store.Tx) error {
+				far := time.Now().Add(time.Hour)
+				all, err := tx.UnusedRuntimes(context.Background(), far, far, store.Runtime{}, 1)
+				if err != nil || len(all) == 0 {
+					return fmt.Errorf("%d runtime sessions: %w", len(all), err)
+				}
+				return tx.DeleteRuntime(context.Background(), all[0])
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		st := stolen{s.sys.Tasks, files, at, take}
+		run := interpreter.New(st, st, session.NewRuntimes(files), spoken{}, slog.New(slog.DiscardHandler), s.opt)
+		_, err := run.Exec(t.Context(), ada, interpreter.Request{Language: "bash", Hint: at})
+		if writ.KindOf(err) != writ.Conflict || writ.CodeOf(err) != session.CodeRuntimeBusy || writ.Message(err) != "Runtime session is busy" {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if n := s.sessions(ada); n != 0 {
+		t.Errorf("they leave %d sessions", n)
 	}
 }
