@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 type (
@@ -124,6 +127,14 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 // an operator: 1 to 64 of A-Z a-z 0-9 _ . -, the first a letter or a digit. Such a
 // name is safe in a path, a log line and a cgroup.
 func ValidName(s string) bool { return namePattern.MatchString(s) }
+
+// ValidForeignName reports whether s may name a user, or a tenant, whose name is somebody
+// else's to choose, in our records: 1 to 256 bytes of UTF-8, not all white space, and nothing
+// that moves a cursor.
+func ValidForeignName(s string) bool {
+	blank := strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }) == ""
+	return !blank && len(s) <= 256 && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
 
 // Validate reports every fault of the identity at once.
 func (i Identity) Validate() error {

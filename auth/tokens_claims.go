@@ -13,10 +13,8 @@ import (
 	"writ"
 )
 
-const (
-	maxName    = 256 // bytes of a name in a claim
-	maxTokenID = 256 // UTF-16 code units of jti, as the contract's own language counts
-)
+// maxTokenID bounds jti in UTF-16 code units, as the contract's own language counts.
+const maxTokenID = 256
 
 // claims is the user that payload speaks of, and whether it names a tenant itself.
 // First the form of each claim, then the window, in the order of spec/04 §1.3 row
@@ -167,12 +165,9 @@ func optional(m map[string]jsontext.Value, claim string) string {
 	return ""
 }
 
-// name reports whether s may name somebody in our records: not blank, bounded, and
-// with nothing that moves a cursor. A front end's ids are its own, so that no more
-// is asked of them.
-func name(s string) bool {
-	return len(s) <= maxName && !blank(s) && !strings.ContainsFunc(s, unicode.IsControl)
-}
+// name reports whether s may name somebody in our records. A front end's ids are its own,
+// so that no more is asked of them.
+func name(s string) bool { return writ.ValidForeignName(s) }
 
 // blank reports whether s has nothing but white space.
 func blank(s string) bool { return trim(s) == "" }

@@ -234,6 +234,10 @@ func TestVariablesThatAreWrong(t *testing.T) {
 		"LOCAL_MODE=true\nSERVICE_PORT=http":                                       "SERVICE_PORT: want a port",
 		"LOCAL_MODE=true\nCODEAPI_SYNTHETIC_ACCESS_TOKEN=short":                    "CODEAPI_SYNTHETIC_ACCESS_TOKEN: has 5 bytes",
 		"CODEAPI_AUTH_PROVIDER=none":                                               "set interpreter.allow_none too",
+		"CODEAPI_AUTH_PROVIDER=none\nLOCAL_MODE=false":                             "interpreter.auth: the environment variable CODEAPI_AUTH_PROVIDER and the environment variable LOCAL_MODE: none believes",
+		"LOCAL_MODE=true\nCODEAPI_SYNTHETIC_USER_ID=moni\x7ftor":                   `CODEAPI_SYNTHETIC_USER_ID: "moni\x7ftor": want 1 to 256 bytes without control characters`,
+		"LOCAL_MODE=true\nCODEAPI_SYNTHETIC_TENANT_ID=a\tb":                        `CODEAPI_SYNTHETIC_TENANT_ID: "a\tb": want 1 to 256 bytes`,
+		"LOCAL_MODE=true\nCODEAPI_JWT_SINGLE_TENANT_ID=a\x1bb":                     `CODEAPI_JWT_SINGLE_TENANT_ID: "a\x1bb": want 1 to 256 bytes`,
 		"CODEAPI_AUTH_PROVIDER=both":                                               "CODEAPI_AUTH_PROVIDER: want librechat-jwt or none",
 		"SERVICE_PORT=3112":                                                        "interpreter.jwt.keys: name where the keys are",
 	} {

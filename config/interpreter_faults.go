@@ -40,6 +40,16 @@ func (add adder) lasts(path string, d, low, high time.Duration) {
 	}
 }
 
+// foreign wants a name of a user or of a tenant; empty says what to do about one that is.
+func (add adder) foreign(path, name, empty string) {
+	switch {
+	case strings.TrimSpace(name) == "":
+		add(path, "is empty%s", empty)
+	case !writ.ValidForeignName(name):
+		add(path, "%.80q: want 1 to 256 bytes without control characters", name)
+	}
+}
+
 // interpreterFaults checks the section also while it is switched off, but for what only
 // an address makes wrong.
 func (c Config) interpreterFaults(add adder) {
@@ -52,18 +62,14 @@ func (c Config) interpreterFaults(add adder) {
 	if in.Listen != "" && in.Auth == AuthJWT && in.JWT.Keys.none() {
 		add("interpreter.jwt.keys", "name where the keys are by which tokens are checked, one of jwks, file, folder, public, secret, url; on this machine alone, auth: local needs none")
 	}
-	if !in.StrictTenants && strings.TrimSpace(string(in.JWT.SingleTenant)) == "" {
-		add("interpreter.jwt.single_tenant", "is empty: name the tenant of tokens that name none, or set interpreter.strict_tenants")
+	if !in.StrictTenants {
+		add.foreign("interpreter.jwt.single_tenant", string(in.JWT.SingleTenant), ": name the tenant of tokens that name none, or set interpreter.strict_tenants")
 	}
 	if n := len(in.Synthetic.Token); n > 0 && n < minSecret {
 		add("interpreter.synthetic.token", "has %d bytes, the least is %d", n, minSecret)
 	}
-	if in.Synthetic.User == "" {
-		add("interpreter.synthetic.user", "is empty")
-	}
-	if in.Synthetic.Tenant == "" {
-		add("interpreter.synthetic.tenant", "is empty")
-	}
+	add.foreign("interpreter.synthetic.user", in.Synthetic.User, "")
+	add.foreign("interpreter.synthetic.tenant", string(in.Synthetic.Tenant), "")
 	for i, s := range in.Scopes {
 		if !writ.ValidName(string(s)) {
 			add(fmt.Sprintf("interpreter.scopes[%d]", i), "%.80q: want 1 to 64 of A-Z a-z 0-9 _ . -, the first a letter or digit", s)

@@ -78,11 +78,15 @@ func (o *Overlay) applyVariables(c *Config) {
 			continue
 		}
 		label := "the environment variable " + v.name
-		if first := o.from[v.key]; v.key == publicID && first != "" && in.JWT.Keys.PublicID != value {
+		first := o.from[v.key]
+		if v.key == publicID && first != "" && in.JWT.Keys.PublicID != value {
 			o.faults = append(o.faults, fault{path: v.key, msg: first + " and " + label + " differ: set one"})
 			continue
 		}
 		o.from[v.key] = label
+		if first != "" { // it may be the one that is wrong, where the other changed nothing
+			o.from[v.key] = first + " and " + label
+		}
 		if want := v.set(c, value); want != "" {
 			o.faults = append(o.faults, fault{path: v.key, msg: label + ": want " + want})
 		}
