@@ -114,10 +114,7 @@ func (r *Runtime) take(ctx context.Context, tenant writ.Tenant) (until time.Time
 	}
 	err = r.s.db.Update(ctx, func(tx *store.Tx) error {
 		now := r.s.now()
-		if err := tx.AddRuntime(ctx, r.key, tenant, now); err != nil {
-			return err
-		}
-		is, err := tx.Runtime(ctx, r.key)
+		is, err := r.row(ctx, tx, tenant, now)
 		if err != nil {
 			return err
 		}
@@ -145,6 +142,23 @@ func (r *Runtime) take(ctx context.Context, tenant writ.Tenant) (until time.Time
 	return until, err
 }
 
+// row reads r in a transaction, which makes it where it is not there. One that was waited for
+// may be gone: another transaction removed it, and perhaps made it anew.
+func (r *Runtime) row(ctx context.Context, tx *store.Tx, tenant writ.Tenant, now time.Time) (is store.Runtime, err error) {
+	for range maxRows {
+		if err := tx.AddRuntime(ctx, r.key, tenant, now); err != nil {
+			return is, err
+		}
+		if is, err = tx.Runtime(ctx, r.key); writ.KindOf(err) != writ.NotFound {
+			break
+		}
+	}
+	return is, err
+}
+
+// maxRows bounds how often a row is looked for that others remove meanwhile.
+const maxRows = 8
+
 // hold renews the lease until Release, whatever becomes of the request.
 func (r *Runtime) hold(ctx context.Context, until time.Time) {
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -157,7 +171,7 @@ func (r *Runtime) hold(ctx context.Context, until time.Time) {
 				return
 			case <-tick.C:
 			}
-			switch next, err := r.renew(ctx); {
+			switch next, err := r.renew(ctx, until); {
 			case err == nil:
 				until = next
 			case ctx.Err() != nil:
@@ -170,9 +184,12 @@ func (r *Runtime) hold(ctx context.Context, until time.Time) {
 	})
 }
 
-// renew moves the end of the lease away.
-func (r *Runtime) renew(ctx context.Context) (until time.Time, err error) {
-	return until, r.s.db.Update(ctx, func(tx *store.Tx) error {
+// renew moves the end of the lease away. A store that does not answer is not waited for
+// beyond that end: another run may have r from then on.
+func (r *Runtime) renew(ctx context.Context, end time.Time) (until time.Time, err error) {
+	ctx, stop := context.WithTimeout(ctx, max(end.Sub(r.s.now()), r.s.opt.RuntimeLease/3))
+	defer stop()
+	err = r.s.db.Update(ctx, func(tx *store.Tx) error {
 		is, err := r.mine(ctx, tx)
 		if err != nil {
 			return err
@@ -182,6 +199,7 @@ func (r *Runtime) renew(ctx context.Context) (until time.Time, err error) {
 		is.Held = until
 		return tx.HoldRuntime(ctx, is)
 	})
+	return until, err
 }
 
 // mine reads r in a transaction, if it was not given to another since.
