@@ -188,6 +188,29 @@ func TestTypeOf(t *testing.T) {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
+	// The table of the contract's reference: clients choose by these types what to show.
+	for kind, names := range map[string]string{
+		"image/png": "png", "image/jpeg": "jpg jpeg", "image/gif": "gif", "image/webp": "webp", "image/bmp": "bmp", "image/tiff": "tiff tif", "image/x-icon": "ico",
+		"image/svg+xml": "svg", "image/heic": "heic", "image/heif": "heif", "image/avif": "avif", "application/pdf": "pdf", "application/msword": "doc",
+		office + "wordprocessingml.document": "docx", "application/vnd.ms-excel": "xls", office + "spreadsheetml.sheet": "xlsx",
+		"application/vnd.ms-powerpoint": "ppt", office + "presentationml.presentation": "pptx", "application/vnd.oasis.opendocument.text": "odt",
+		"application/vnd.oasis.opendocument.spreadsheet": "ods", "application/vnd.oasis.opendocument.presentation": "odp",
+		"text/plain": "txt log ini conf env", "text/markdown": "md", "text/x-rst": "rst", "text/csv": "csv", "text/tab-separated-values": "tsv", "text/html": "html htm",
+		"text/css": "css", "application/xml": "xml", "application/json": "json", "application/x-ndjson": "jsonl", "application/yaml": "yaml yml", "application/toml": "toml",
+		"text/javascript": "js mjs jsx", "text/x-typescript": "ts tsx", "text/x-python": "py", "text/x-ruby": "rb", "text/x-go": "go", "text/x-rust": "rs", "text/x-java": "java",
+		"text/x-kotlin": "kt kts", "text/x-scala": "scala", "text/x-c": "c h", "text/x-c++": "cpp", "text/x-csharp": "cs", "application/x-php": "php", "text/x-perl": "pl",
+		"text/x-r": "r", "text/x-lua": "lua", "text/x-swift": "swift", "application/x-sh": "sh", "application/x-powershell": "ps1", "application/sql": "sql",
+		"application/zip": "zip", "application/x-tar": "tar", "application/gzip": "gz tgz", "application/x-bzip2": "bz2", "application/x-xz": "xz",
+		"application/x-7z-compressed": "7z", "application/vnd.rar": "rar", "audio/mpeg": "mp3", "audio/wav": "wav", "audio/flac": "flac", "audio/ogg": "ogg",
+		"audio/mp4": "m4a", "audio/aac": "aac", "video/mp4": "mp4", "video/x-matroska": "mkv", "video/quicktime": "mov", "video/x-msvideo": "avi", "video/webm": "webm",
+		"font/ttf": "ttf", "font/otf": "otf", "font/woff": "woff", "font/woff2": "woff2", "application/vnd.apache.parquet": "parquet", "application/bson": "bson", "application/wasm": "wasm",
+	} {
+		for ext := range strings.FieldsSeq(names) {
+			if got := TypeOf("x." + ext); got != kind {
+				t.Errorf("%s: %s, want %s", ext, got, kind)
+			}
+		}
+	}
 	for ext, kind := range typeOfExtension {
 		if cleanType(kind) != kind || ext != strings.ToLower(ext) {
 			t.Errorf("%s: %q cannot be kept", ext, kind)

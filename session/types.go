@@ -22,20 +22,21 @@ func TypeOf(name string) string {
 
 const office = "application/vnd.openxmlformats-officedocument."
 
-// typeOfExtension has the extensions that the contract lets out, in its order, and a few
-// more that operators add. It is never written to.
+// typeOfExtension has the extensions that the contract lets out, in its order, and more that
+// operators add. Of those that the contract's table has, each has the type that it says. It
+// is never written to.
 var typeOfExtension = map[string]string{
 	"c": "text/x-c", "cs": "text/x-csharp", "cpp": "text/x-c++", "go": "text/x-go", "java": "text/x-java", "js": "text/javascript",
-	"kt": "text/x-kotlin", "kts": "text/x-kotlin", "lua": "text/x-lua", "php": "text/x-php", "pl": "text/x-perl", "ps1": "text/plain",
+	"kt": "text/x-kotlin", "kts": "text/x-kotlin", "lua": "text/x-lua", "php": "application/x-php", "pl": "text/x-perl", "ps1": "application/x-powershell",
 	"py": "text/x-python", "r": "text/x-r", "rb": "text/x-ruby", "rs": "text/x-rust", "scala": "text/x-scala", "sh": "application/x-sh",
-	"sql": "application/sql", "swift": "text/x-swift", "ts": "text/x-typescript", "jsx": "text/jsx", "tsx": "text/tsx", "groovy": "text/x-groovy",
+	"sql": "application/sql", "swift": "text/x-swift", "ts": "text/x-typescript", "jsx": "text/javascript", "tsx": "text/x-typescript", "groovy": "text/x-groovy",
 
 	"css": "text/css", "htm": "text/html", "html": "text/html", "less": "text/x-less", "sass": "text/x-sass", "scss": "text/x-scss",
 	"svg": "image/svg+xml", "svelte": "text/plain", "vue": "text/plain",
 
 	"adoc": "text/asciidoc", "asciidoc": "text/asciidoc", "md": "text/markdown", "rst": "text/x-rst", "tex": "text/x-tex", "txt": "text/plain", "wiki": "text/plain",
 
-	"csv": "text/csv", "json": "application/json", "bson": "application/bson", "json5": "application/json5", "jsonl": "application/jsonl",
+	"csv": "text/csv", "json": "application/json", "bson": "application/bson", "json5": "application/json5", "jsonl": "application/x-ndjson",
 	"parquet": "application/vnd.apache.parquet", "tsv": "text/tab-separated-values", "xml": "application/xml", "yaml": "application/yaml", "yml": "application/yaml",
 
 	"ics": "text/calendar", "ical": "text/calendar", "ifb": "text/calendar", "icalendar": "text/calendar",
@@ -60,5 +61,8 @@ var typeOfExtension = map[string]string{
 
 	"bat": "text/plain", "cmd": "text/plain", "deb": "application/vnd.debian.binary-package", "log": "text/plain", "rpm": "application/x-rpm", "vbs": "text/vbscript",
 
-	"h": "text/x-c", "hpp": "text/x-c++", "mjs": "text/javascript", "ipynb": "application/x-ipynb+json", "mp3": "audio/mpeg", "mp4": "video/mp4", "wav": "audio/wav", "webm": "video/webm",
+	"h": "text/x-c", "hpp": "text/x-c++", "mjs": "text/javascript", "ipynb": "application/x-ipynb+json", "wasm": "application/wasm",
+	"heic": "image/heic", "heif": "image/heif", "otf": "font/otf", "tgz": "application/gzip", "xz": "application/x-xz",
+	"aac": "audio/aac", "flac": "audio/flac", "m4a": "audio/mp4", "mp3": "audio/mpeg", "ogg": "audio/ogg", "wav": "audio/wav",
+	"avi": "video/x-msvideo", "mkv": "video/x-matroska", "mov": "video/quicktime", "mp4": "video/mp4", "webm": "video/webm",
 }
