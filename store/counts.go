@@ -28,7 +28,7 @@ func (db *DB) Count(ctx context.Context, key writ.Digest, now time.Time, window 
 			began, used, err = scanCount(db.writer.QueryRowContext(ctx, countPostgres, string(key), millis(now), length, most))
 		}
 		if err != nil {
-			return failure(ctx, "count a request", err), lostConflict(err)
+			return failure(ctx, db.file, "count a request", err), lostConflict(err)
 		}
 		return nil, false
 	})

@@ -17,9 +17,10 @@ import (
 )
 
 // failure says what err of a statement means to the caller: Conflict for a row
-// that is there already, Unavailable when the database cannot be reached or
-// cannot write, else internal. Nothing of SQL is in a message for the client.
-func failure(ctx context.Context, doing string, err error) error {
+// that is there already, Unavailable when the database cannot be reached, cannot
+// write or is damaged, else internal. Nothing of SQL is in a message for the client.
+// file is the SQLite file as that message may name it, empty on PostgreSQL.
+func failure(ctx context.Context, file, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -32,6 +33,16 @@ func failure(ctx context.Context, doing string, err error) error {
 	case isUnreachable(err):
 		return &writ.Error{Kind: writ.Unavailable, Op: doing,
 			Msg: "the database does not answer or cannot write: try again, and see the server's log", Err: err}
+	case isDamaged(err):
+		what := "the database"
+		if file != "" {
+			what += " file " + file
+		}
+		is := " is damaged"
+		if sqliteCode(err)&0xff == sqlite3.SQLITE_NOTADB { // also a wrong name in the configuration
+			is += ", or is no database"
+		}
+		return &writ.Error{Kind: writ.Unavailable, Op: doing, Msg: what + is + ": stop the server, and restore a backup", Err: err}
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -61,6 +72,16 @@ func isDuplicate(err error) bool {
 func lostConflict(err error) bool {
 	code := sqlState(err)
 	return code == "40001" || code == "40P01"
+}
+
+// isDamaged reports that the database itself is not as it was written.
+func isDamaged(err error) bool {
+	switch sqliteCode(err) & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return true
+	}
+	code := sqlState(err)
+	return code == "XX001" || code == "XX002"
 }
 
 func isUnreachable(err error) bool {

@@ -129,7 +129,7 @@ func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
 // adopt ends what earlier processes left in a SQLite store: their leases, and their
 // hold on jobs and runtime sessions. The folder lock says that none of them lives, so nobody needs to
 // wait until River or a clock finds out.
-func adopt(ctx context.Context, db *sql.DB) error {
+func adopt(ctx context.Context, db *sql.DB, file string) error {
 	for _, q := range []string{
 		`DELETE FROM leases`,
 		`UPDATE runtimes SET holder = '' WHERE holder <> ''`,
@@ -137,7 +137,7 @@ func adopt(ctx context.Context, db *sql.DB) error {
 		`UPDATE river_job SET state = 'available' WHERE state = 'running'`,
 	} {
 		if _, err := db.ExecContext(ctx, q); err != nil {
-			return failure(ctx, "take over from the process before", err)
+			return failure(ctx, file, "take over from the process before", err)
 		}
 	}
 	return nil

@@ -40,11 +40,15 @@ func lockFolder(ctx context.Context, path string) (*folderLock, error) {
 		_, err = l.conn.ExecContext(ctx, "BEGIN EXCLUSIVE")
 	}
 	if err != nil {
-		if sqliteCode(err)&0xff == sqlite3.SQLITE_BUSY {
+		switch {
+		case sqliteCode(err)&0xff == sqlite3.SQLITE_BUSY:
 			err = &writ.Error{Kind: writ.Unavailable, Op: "open store", Err: err,
 				Msg: fmt.Sprintf("data folder %s is in use by %s: stop it, or use another folder", filepath.Dir(path), readHolder(l.holder))}
-		} else {
-			err = failure(ctx, "lock the data folder", err)
+		case isDamaged(err):
+			err = &writ.Error{Kind: writ.Unavailable, Op: "open store", Err: err,
+				Msg: fmt.Sprintf("%s.lock is not what writ made: remove it, while no writ works on that folder", path)}
+		default:
+			err = failure(ctx, path, "lock the data folder", err)
 		}
 		return nil, errors.Join(err, l.close())
 	}

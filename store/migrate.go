@@ -36,21 +36,21 @@ func migrate(ctx context.Context, db *DB) (err error) {
 	}
 	current, target, err := p.GetVersions(ctx)
 	if err != nil {
-		return failure(ctx, "read the schema's version", err)
+		return failure(ctx, db.file, "read the schema's version", err)
 	}
 	if current > target {
 		return &writ.Error{Kind: writ.Unavailable, Op: "open store",
 			Msg: fmt.Sprintf("the database has schema %d, this writ knows %d: use the newer writ that wrote it", current, target)}
 	}
 	if _, err := p.Up(ctx); err != nil {
-		return failure(ctx, "migrate", err)
+		return failure(ctx, db.file, "migrate", err)
 	}
 	r, err := rivermigrate.New(db.driver, &rivermigrate.Config{Logger: db.log})
 	if err != nil {
 		return fmt.Errorf("migrate the job queue: %w", err)
 	}
 	if _, err := r.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return failure(ctx, "migrate the job queue", err)
+		return failure(ctx, db.file, "migrate the job queue", err)
 	}
 	return nil
 }
@@ -82,10 +82,10 @@ func lockMigrations(ctx context.Context, db *sql.DB) (unlock func() error, err e
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return nil, failure(ctx, "connect to the database", err)
+		return nil, failure(ctx, "", "connect to the database", err)
 	}
 	if err := locker.SessionLock(ctx, conn); err != nil {
-		return nil, errors.Join(failure(ctx, "wait for another migration", err), conn.Close())
+		return nil, errors.Join(failure(ctx, "", "wait for another migration", err), conn.Close())
 	}
 	return func() error {
 		ctx := context.WithoutCancel(ctx) // a lock that stays would stop every later start

@@ -53,7 +53,7 @@ func (db *DB) workDriver(ctx context.Context) (riverdriver.Driver[*sql.Tx], func
 	cfg.MinConns, cfg.MaxConns = 0, 1
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
-		return nil, nil, failure(ctx, "listen for jobs", err)
+		return nil, nil, failure(ctx, "", "listen for jobs", err)
 	}
 	return riverdatabasesql.NewWithPgxListener(db.writer, pool), pool.Close, nil
 }

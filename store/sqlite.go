@@ -30,6 +30,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := private(path); err != nil {
 		return err
 	}
+	db.file = path
 	if db.lock, err = lockFolder(ctx, path); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := migrate(ctx, db); err != nil {
 		return err
 	}
-	if err := adopt(ctx, db.writer); err != nil {
+	if err := adopt(ctx, db.writer, path); err != nil {
 		return err
 	}
 	db.stale.Store(true) // a process that was killed may have left its log
@@ -63,6 +64,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	}
 	db.reader.SetMaxOpenConns(readers)
 	db.reader.SetMaxIdleConns(readers)
+	db.file = filepath.Base(path) // from here on others than who started it hear of it
 	return nil
 }
 

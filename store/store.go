@@ -35,6 +35,7 @@ type DB struct {
 	writer *sql.DB     // on SQLite one connection, so that writers queue here and never meet "busy"
 	reader *sql.DB     // the same as writer on PostgreSQL
 	lock   *folderLock // nil on PostgreSQL
+	file   string      // SQLite only: its name in messages
 	url    string      // PostgreSQL only: for connections that listen
 	stale  atomic.Bool // SQLite only: deleted bodies may still be in the write-ahead log
 
@@ -141,10 +142,10 @@ func (db *DB) again(ctx context.Context, once func() (err error, lost bool)) err
 func (db *DB) try(ctx context.Context, fn func(*Tx) error) (err error, lost bool) {
 	sqlTx, err := db.writer.BeginTx(ctx, nil)
 	if err != nil {
-		return failure(ctx, "begin a transaction", err), false
+		return failure(ctx, db.file, "begin a transaction", err), false
 	}
 	defer sqlTx.Rollback() // also when fn panics; after a commit it does nothing
-	tx := &Tx{sql: sqlTx, engine: db.engine, writing: true, jobs: db.jobs}
+	tx := &Tx{sql: sqlTx, engine: db.engine, file: db.file, writing: true, jobs: db.jobs}
 	if err := fn(tx); err != nil {
 		return err, lostConflict(err) || lostConflict(tx.failed)
 	}
@@ -152,7 +153,7 @@ func (db *DB) try(ctx context.Context, fn func(*Tx) error) (err error, lost bool
 		return tx.failed, lostConflict(tx.failed)
 	}
 	if err := sqlTx.Commit(); err != nil {
-		return failure(ctx, "commit", err), lostConflict(err)
+		return failure(ctx, db.file, "commit", err), lostConflict(err)
 	}
 	if db.engine == sqlite {
 		if tx.deleted {
@@ -172,10 +173,10 @@ func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
 	}
 	sqlTx, err := db.reader.BeginTx(ctx, opt)
 	if err != nil {
-		return failure(ctx, "begin a read", err)
+		return failure(ctx, db.file, "begin a read", err)
 	}
 	defer sqlTx.Rollback() // nothing to commit
-	return fn(&Tx{sql: sqlTx, engine: db.engine})
+	return fn(&Tx{sql: sqlTx, engine: db.engine, file: db.file})
 }
 
 // quiet lets only warnings and errors of River through.

@@ -111,7 +111,7 @@ func TestOpenFaults(t *testing.T) {
 		{"mysql://root:hunter2@host/db", writ.Invalid, "sqlite:/path"},
 		{"sqlite:" + filepath.Join(dir, "none", "writ.db"), writ.Unavailable, filepath.Join(dir, "none")},
 		{"sqlite:" + dir, writ.Unavailable, dir},
-		{"sqlite:" + file, writ.Internal, ""},
+		{"sqlite:" + file, writ.Unavailable, file + " is damaged, or is no database"},
 		{"postgres://user:hunter2@127.0.0.1:1/db?connect_timeout=5", writ.Unavailable, "does not answer"},
 		{"postgres://user:hunter2@[bad/db", writ.Invalid, "malformed"},
 	} {

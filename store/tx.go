@@ -21,6 +21,7 @@ import (
 type Tx struct {
 	sql     *sql.Tx
 	engine  engine
+	file    string // DB.file
 	writing bool
 	jobs    *river.Client[*sql.Tx] // nil when not writing
 
@@ -32,7 +33,7 @@ type Tx struct {
 }
 
 func (tx *Tx) fail(ctx context.Context, doing string, err error) error {
-	err = failure(ctx, doing, err)
+	err = failure(ctx, tx.file, doing, err)
 	if tx.failed == nil {
 		tx.failed = err
 	}
