@@ -55,7 +55,12 @@ func (a *API) enter(w *recorder, r *http.Request) {
 		return
 	}
 	if body.data == nil && rt.limit != limitUpload {
-		drain(r.Body) // which has no meaning: the client must not lose the answer over it
+		// It has no meaning, but the client must not lose the answer over it.
+		drain(r.Body)
+		if err := w.body.err; err != nil { // half a request is none
+			refuse(w, unread(err))
+			return
+		}
 	}
 	rt.serve(a, w, r, who)
 }

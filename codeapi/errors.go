@@ -95,17 +95,16 @@ func answerOf(err error) (status int, body any) {
 	return status, envelope{Error: shorten(e.Msg)}
 }
 
-// refuse answers err, and has the log line say its kind. What fails once the client is gone
-// is answered with clientGone, but for what the contract has an answer to: net/http ends the
-// context of a request also when its body does not come in time, and that client waits.
+// refuse answers err, and has the log line say its kind. What failed because the client is
+// gone is answered with clientGone.
 func refuse(w http.ResponseWriter, err error) {
 	note(w, err)
-	if rec, ok := w.(*recorder); ok && rec.Status != 0 {
+	rec, ok := w.(*recorder)
+	if ok && rec.Status != 0 {
 		return // too late for another answer
 	}
 	status, body := answerOf(err)
-	fault, _ := errors.AsType[*refusal](err)
-	if rec, ok := w.(*recorder); ok && status >= http.StatusInternalServerError && rec.gone() != nil && (fault == nil || !fault.sender) {
+	if ok && rec.gone() && (status >= http.StatusInternalServerError || errors.Is(err, rec.body.err)) {
 		status, body = clientGone, envelope{Error: "The client closed the connection before the answer"}
 	}
 	if e, ok := body.(envelope); ok && e.Retry > 0 {

@@ -24,9 +24,13 @@ type raw struct {
 	r *bufio.Reader
 }
 
-func (d *depot) dial(t testing.TB) *raw {
+func (d *depot) dial(t testing.TB) *raw { return dial(t, d.server.URL) }
+
+func (d *desk) dial(t testing.TB) *raw { return dial(t, d.url) }
+
+func dial(t testing.TB, url string) *raw {
 	t.Helper()
-	c, err := net.Dial("tcp", d.server.Listener.Addr().String())
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

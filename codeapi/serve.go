@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"writ"
@@ -16,7 +15,7 @@ import (
 // the connection of an answer that is not whole, and writes the one log line.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	rec := &recorder{Recorder: response.Record(w), known: knownTags(r), gone: r.Context().Err}
+	rec := record(w, r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.ContentLength != 0 {
 		// Also for handlers that do not read a body: the server reads it after them.
@@ -78,7 +77,7 @@ func (a *API) logRequest(r *http.Request, rec *recorder, took time.Duration) {
 		}
 		fault, _ := errors.AsType[*refusal](err)
 		switch {
-		case r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded): // that ends it, too, of who was slow and waits
+		case rec.gone():
 			attrs = append(attrs, slog.Bool("client_gone", true))
 		case fault != nil && fault.sender: // nothing failed here
 		case rec.Status >= http.StatusInternalServerError || rec.cut:
