@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"time"
@@ -20,87 +21,114 @@ const maxTokenID = 256
 // First the form of each claim, then the window, in the order of spec/04 §1.3 row
 // 12, so that the reason is the same for every front end.
 func (o TokenOptions) claims(payload []byte, now time.Time) (u User, named bool, err error) {
-	m, ok := object(payload)
-	if !ok {
-		return User{}, false, refuse(ReasonMalformed, "the payload is not a JSON object with distinct names")
+	c, err := o.parseClaims(payload)
+	if err != nil {
+		return User{}, false, err
 	}
-	bad := func(claim, want string) (User, bool, error) {
-		return User{}, false, refuse(ReasonMalformedClaims, "%s is not %s", claim, want)
+	if err := o.accept(c, now); err != nil {
+		return User{}, false, err
 	}
-	iss, ok := text(m["iss"])
-	if !ok || blank(iss) {
-		return bad("iss", "a text")
+	return o.user(c), c.named, nil
+}
+
+// claimSet is the claims of a payload, of which each is of its form.
+type claimSet struct {
+	all map[string]jsontext.Value
+
+	iss, sub, jti, source, hash string
+	iat, nbf, exp               float64 // seconds since 1970
+	tenant                      string
+	named                       bool   // it says its tenant itself
+	plan                        string // empty when it does not say
+}
+
+func badClaim(claim, want string) error {
+	return refuse(ReasonMalformedClaims, "%s is not %s", claim, want)
+}
+
+// parseClaims checks the form of each claim that has one.
+func (o TokenOptions) parseClaims(payload []byte) (c claimSet, err error) {
+	var ok bool
+	if c.all, ok = object(payload); !ok {
+		return c, refuse(ReasonMalformed, "the payload is not a JSON object with distinct names")
 	}
-	sub, ok := text(m["sub"])
-	if !ok || !name(sub) {
-		return bad("sub", "a name")
+	if c.iss, ok = text(c.all["iss"]); !ok || blank(c.iss) {
+		return c, badClaim("iss", "a text")
 	}
-	jti, ok := text(m["jti"])
-	if !ok || blank(jti) {
-		return bad("jti", "a text")
+	if c.sub, ok = text(c.all["sub"]); !ok || !name(c.sub) {
+		return c, badClaim("sub", "a name")
 	}
-	source, _ := text(m["principal_source"])
-	if source != "librechat_jwt" && source != "openid_reuse" {
-		return bad("principal_source", "librechat_jwt or openid_reuse")
+	if c.jti, ok = text(c.all["jti"]); !ok || blank(c.jti) {
+		return c, badClaim("jti", "a text")
 	}
-	hash, ok := text(m["auth_context_hash"])
-	if !ok || !name(hash) {
-		return bad("auth_context_hash", "a text")
+	if c.source, _ = text(c.all["principal_source"]); c.source != "librechat_jwt" && c.source != "openid_reuse" {
+		return c, badClaim("principal_source", "librechat_jwt or openid_reuse")
 	}
-	var when [3]float64
-	for i, claim := range []string{"iat", "nbf", "exp"} {
-		if when[i], ok = number(m[claim]); !ok {
-			return bad(claim, "a number")
-		}
+	if c.hash, ok = text(c.all["auth_context_hash"]); !ok || !name(c.hash) {
+		return c, badClaim("auth_context_hash", "a text")
 	}
-	tenant, named := string(o.SingleTenant), false
-	if v, has := m["tenant_id"]; has {
-		if tenant, named = text(v); !named || !name(tenant) {
-			return bad("tenant_id", "a name")
+	if c.iat, ok = number(c.all["iat"]); !ok {
+		return c, badClaim("iat", "a number")
+	}
+	if c.nbf, ok = number(c.all["nbf"]); !ok {
+		return c, badClaim("nbf", "a number")
+	}
+	if c.exp, ok = number(c.all["exp"]); !ok {
+		return c, badClaim("exp", "a number")
+	}
+	c.tenant = string(o.SingleTenant)
+	if v, has := c.all["tenant_id"]; has {
+		if c.tenant, c.named = text(v); !c.named || !name(c.tenant) {
+			return c, badClaim("tenant_id", "a name")
 		}
 	} else if o.Strict {
-		return bad("tenant_id", "there, and tenants are kept apart strictly")
+		return c, badClaim("tenant_id", "there, and tenants are kept apart strictly")
 	}
-	plan := ""
-	if v, has := m["plan_id"]; has {
-		if plan, ok = text(v); !ok || !name(plan) {
-			return bad("plan_id", "a name")
+	if v, has := c.all["plan_id"]; has {
+		if c.plan, ok = text(v); !ok || !name(c.plan) {
+			return c, badClaim("plan_id", "a name")
 		}
 	}
+	return c, nil
+}
 
-	if len(utf16.Encode([]rune(jti))) > maxTokenID {
-		return bad("jti", "at most 256 characters long")
+// accept reports why a token with these claims is not accepted now.
+func (o TokenOptions) accept(c claimSet, now time.Time) error {
+	if len(utf16.Encode([]rune(c.jti))) > maxTokenID {
+		return badClaim("jti", "at most 256 characters long")
 	}
-	if iss != o.Issuer {
-		return User{}, false, refuse(ReasonWrongIssuer, "want %q", o.Issuer)
+	if c.iss != o.Issuer {
+		return refuse(ReasonWrongIssuer, "want %q", o.Issuer)
 	}
-	if err := o.audience(m["aud"]); err != nil {
-		return User{}, false, err
+	if err := o.audience(c.all["aud"]); err != nil {
+		return err
 	}
-	if err := o.window(when[0], when[1], when[2], now); err != nil {
-		return User{}, false, err
+	if err := o.window(c.iat, c.nbf, c.exp, now); err != nil {
+		return err
 	}
 	// A right of company Agents, which a person's token cannot carry.
-	if _, has := m["file_delete"]; has {
-		return bad("file_delete", "for a person's token")
+	if _, has := c.all["file_delete"]; has {
+		return badClaim("file_delete", "for a person's token")
 	}
+	return nil
+}
 
-	u = User{
+// user is whom the claims speak of. What it says besides may be anything.
+func (o TokenOptions) user(c claimSet) User {
+	u := User{
 		Principal: writ.Principal{
-			Kind: writ.KindUser, ID: sub, Tenant: writ.Tenant(tenant), Plan: plan,
+			Kind: writ.KindUser, ID: c.sub, Tenant: writ.Tenant(c.tenant), Plan: c.plan,
 			Scopes: append([]writ.Scope(nil), o.Scopes...),
 		},
-		Source: source, Context: hash, TokenID: jti,
-		Org: optional(m, "org_id"), Service: optional(m, "service_id"),
-		External: optional(m, "external_user_id"),
+		Source: c.source, Context: c.hash, TokenID: c.jti,
+		Org: optional(c.all, "org_id"), Service: optional(c.all, "service_id"),
+		// The second is how it was called once.
+		External: cmp.Or(optional(c.all, "external_user_id"), optional(c.all, "chc_user_id")),
 	}
-	if u.External == "" {
-		u.External = optional(m, "chc_user_id") // as it was called once
-	}
-	if role := optional(m, "role"); writ.ValidName(role) {
+	if role := optional(c.all, "role"); writ.ValidName(role) {
 		u.Principal.Roles = []string{role}
 	}
-	return u, named, nil
+	return u
 }
 
 // audience wants a text that is ours, or texts that ours is one of.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
@@ -112,80 +113,109 @@ func parseKeySet(data []byte, from string) ([]entry, error) {
 // parseJWK is one key. kid is its id when the place where it was found says so;
 // else its own is, without which the entry is empty.
 func parseJWK(data []byte, kid, from string) (entry, error) {
-	m, ok := object(data)
-	if !ok {
-		return entry{}, fmt.Errorf("%s: not a JSON object with distinct names", from)
+	k, err := readJWK(data, kid)
+	if err != nil {
+		return entry{}, fmt.Errorf("%s: %w", from, err)
 	}
-	for member := range m {
+	if blank(k.kid) {
+		return entry{}, nil
+	}
+	from = fmt.Sprintf("%s (%q)", from, k.kid[:min(len(k.kid), 64)])
+	if err := k.check(); err != nil {
+		return entry{}, fmt.Errorf("%s: %w", from, err)
+	}
+	e := entry{kid: k.kid, key: tokenKey{tenants: k.tenants, from: from}}
+	if e.unusable = k.otherUse(); e.unusable != "" {
+		return e, nil
+	}
+	e.key.key, err = k.parse(data)
+	switch {
+	case errors.Is(err, jose.ErrUnsupportedKeyType):
+		e.unusable = fmt.Sprintf("its type %q is neither Ed25519 nor RSA", k.kty)
+		return e, nil
+	case err != nil:
+		return entry{}, fmt.Errorf("%s: not a JWK: %w", from, err)
+	}
+	e.key.alg, e.unusable = algOf(e.key.key)
+	// RFC 9864 gives EdDSA with this curve a name of its own.
+	if e.unusable == "" && k.alg != "" && k.alg != e.key.alg && (k.alg != "Ed25519" || e.key.alg != algEdDSA) {
+		e.unusable = fmt.Sprintf("it is for %q, not %s", k.alg, e.key.alg)
+	}
+	return e, nil
+}
+
+// jwk is what a JWK says of its key.
+type jwk struct {
+	members            map[string]jsontext.Value
+	kid, alg, use, kty string   // empty when it does not say
+	tenants            []string // nil when it does not say
+}
+
+// readJWK reads the members of data. kid goes before its own id.
+func readJWK(data []byte, kid string) (k jwk, err error) {
+	var ok bool
+	if k.members, ok = object(data); !ok {
+		return jwk{}, errors.New("not a JSON object with distinct names")
+	}
+	for member := range k.members {
 		// Read past, they would leave a key unbound that is meant to be bound.
 		if low := strings.ToLower(member); member != "tenants" && (low == "tenants" || low == "tenant") {
-			return entry{}, fmt.Errorf("%s: %q: write \"tenants\"", from, member)
+			return jwk{}, fmt.Errorf("%q: write \"tenants\"", member)
 		}
 	}
-	var own, alg, use, kty string
-	for member, to := range map[string]*string{"kid": &own, "alg": &alg, "use": &use, "kty": &kty} {
-		if v, has := m[member]; has {
+	for member, to := range map[string]*string{"kid": &k.kid, "alg": &k.alg, "use": &k.use, "kty": &k.kty} {
+		if v, has := k.members[member]; has {
 			if *to, ok = text(v); !ok {
-				return entry{}, fmt.Errorf("%s: %s is not a text", from, member)
+				return jwk{}, fmt.Errorf("%s is not a text", member)
 			}
 		}
 	}
-	if kid == "" {
-		kid = own
-	}
-	var tenants []string
-	if v, has := m["tenants"]; has {
-		if kid == "" {
-			return entry{}, fmt.Errorf("%s: it has tenants and no kid", from)
+	k.kid = cmp.Or(kid, k.kid)
+	if v, has := k.members["tenants"]; has {
+		if k.kid == "" {
+			return jwk{}, errors.New("it has tenants and no kid")
 		}
-		if tenants, ok = texts(v); !ok || len(tenants) == 0 || slices.ContainsFunc(tenants, func(s string) bool { return s == "" || s != trim(s) }) {
-			return entry{}, fmt.Errorf("%s: tenants is not a list of at least one name, without space around it", from)
+		if k.tenants, ok = texts(v); !ok || len(k.tenants) == 0 || slices.ContainsFunc(k.tenants, func(s string) bool { return s == "" || s != trim(s) }) {
+			return jwk{}, errors.New("tenants is not a list of at least one name, without space around it")
 		}
 	}
-	if blank(kid) {
-		return entry{}, nil
-	}
-	from = fmt.Sprintf("%s (%q)", from, kid[:min(len(kid), 64)])
-	if len(kid) > maxKid {
-		return entry{}, fmt.Errorf("%s: its id has more than %d bytes", from, maxKid)
+	return k, nil
+}
+
+// check refuses what no set may have: an id that no token can name, and secrets.
+func (k jwk) check() error {
+	if len(k.kid) > maxKid {
+		return fmt.Errorf("its id has more than %d bytes", maxKid)
 	}
 	for _, private := range []string{"d", "p", "q", "k", "priv"} {
-		if _, has := m[private]; has {
-			return entry{}, fmt.Errorf("%s: it holds a secret part (%q): give the public key alone, and change the key if others have seen this", from, private)
+		if _, has := k.members[private]; has {
+			return fmt.Errorf("it holds a secret part (%q): give the public key alone, and change the key if others have seen this", private)
 		}
 	}
-	e := entry{kid: kid, key: tokenKey{tenants: tenants, from: from}}
-	if use != "" && use != "sig" {
-		e.unusable = fmt.Sprintf("its use is %q, not \"sig\"", use)
-		return e, nil
+	return nil
+}
+
+// otherUse is what the key is for, as why it checks no token, empty when it may.
+func (k jwk) otherUse() (unusable string) {
+	if k.use != "" && k.use != "sig" {
+		return fmt.Sprintf("its use is %q, not \"sig\"", k.use)
 	}
-	if v, has := m["key_ops"]; has {
+	if v, has := k.members["key_ops"]; has {
 		if ops, ok := texts(v); !ok || !slices.Contains(ops, "verify") {
-			e.unusable = `its key_ops are without "verify"`
-			return e, nil
+			return `its key_ops are without "verify"`
 		}
+	}
+	return ""
+}
+
+// parse is the key of data. The error is jose.ErrUnsupportedKeyType for types of no use here.
+func (k jwk) parse(data []byte) (any, error) {
+	if k.kty != "RSA" && k.kty != "OKP" {
+		return nil, jose.ErrUnsupportedKeyType
 	}
 	var parsed jose.JSONWebKey
-	var err error
-	if kty == "RSA" || kty == "OKP" {
-		err = parsed.UnmarshalJSON(data)
-	} else {
-		err = jose.ErrUnsupportedKeyType
-	}
-	if errors.Is(err, jose.ErrUnsupportedKeyType) {
-		e.unusable = fmt.Sprintf("its type %q is neither Ed25519 nor RSA", kty)
-		return e, nil
-	}
-	if err != nil {
-		return entry{}, fmt.Errorf("%s: not a JWK: %w", from, err)
-	}
-	e.key.key = parsed.Key
-	e.key.alg, e.unusable = algOf(parsed.Key)
-	// RFC 9864 gives EdDSA with this curve a name of its own.
-	if e.unusable == "" && alg != "" && alg != e.key.alg && (alg != "Ed25519" || e.key.alg != algEdDSA) {
-		e.unusable = fmt.Sprintf("it is for %q, not %s", alg, e.key.alg)
-	}
-	return e, nil
+	err := parsed.UnmarshalJSON(data)
+	return parsed.Key, err
 }
 
 // algOf is the algorithm of a public key, or why it has none here.
