@@ -19,6 +19,7 @@ import (
 const (
 	maxFieldBytes = 4 << 10 // of a field that says something
 	maxFields     = 64      // of one form
+	maxPace       = 20      // times what a file has to come in, for a whole form
 )
 
 // form reads the form of an upload while it comes: nothing of a file is held. A file has
@@ -30,6 +31,10 @@ type form struct {
 	fields map[string]string // those that say something
 	twice  string            // the first of them that came again
 	seen   int               // fields, also those that say nothing
+
+	conn   *http.ResponseController
+	within time.Duration // in which a file must come
+	end    time.Time     // of the time for all of them
 }
 
 // filePart is a file of a form. Its bytes are to be read before the next part is.
@@ -43,7 +48,8 @@ type filePart struct {
 	form     *form
 }
 
-// openForm begins with the form of r, which must have come within a time.
+// openForm begins with the form of r. Its first file must have come within a time, and each
+// of the others, once it is asked for (pace).
 func openForm(w http.ResponseWriter, r *http.Request, within time.Duration) (*form, error) {
 	media, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if media != "multipart/form-data" {
@@ -52,17 +58,32 @@ func openForm(w http.ResponseWriter, r *http.Request, within time.Duration) (*fo
 	if params["boundary"] == "" {
 		return nil, formFault(http.StatusInternalServerError, "An unexpected error occurred", errors.New("the form has no boundary"))
 	}
-	// At the end of the body net/http takes it away: what is done with the form then may
-	// take longer.
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within)); err != nil {
+	f := &form{
+		body: &tap{r: r.Body}, fields: map[string]string{},
+		conn: http.NewResponseController(w), within: within, end: time.Now().Add(maxPace * within),
+	}
+	if err := f.pace(); err != nil {
 		return nil, err
 	}
-	f := &form{body: &tap{r: r.Body}, fields: map[string]string{}}
 	// A reader of forms takes the end of the body for that of the form when it is behind a
 	// boundary. Here it is no end; what closes the form may lack its line break.
 	endless := io.MultiReader(f.body, strings.NewReader("\r\n"), noEnd{})
 	f.parts = multipart.NewReader(endless, params["boundary"])
 	return f, nil
+}
+
+// pace gives the file that comes next its own time: of many, each is there in good time
+// where all together are not. At the end of the body net/http takes the deadline away, and
+// what is done with the form then may take longer: it gets no other.
+func (f *form) pace() error {
+	if f.body.ended {
+		return nil
+	}
+	next := time.Now().Add(f.within)
+	if next.After(f.end) {
+		next = f.end
+	}
+	return f.conn.SetReadDeadline(next)
 }
 
 // next is the next file, and io.EOF after the last one of a form that is whole.
@@ -158,15 +179,19 @@ func badForm(format string, args ...any) error {
 	return &writ.Error{Kind: writ.Invalid, Op: "read form", Msg: fmt.Sprintf(format, args...)}
 }
 
-// tap remembers how reading failed, whatever became of the error elsewhere.
+// tap remembers how reading failed, whatever became of the error elsewhere, and that it came
+// to the end.
 type tap struct {
-	r   io.Reader
-	err error // never io.EOF
+	r     io.Reader
+	err   error // never io.EOF
+	ended bool
 }
 
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
-	if err != nil && err != io.EOF {
+	if err == io.EOF {
+		t.ended = true
+	} else if err != nil {
 		t.err = err
 	}
 	return n, err

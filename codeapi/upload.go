@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// uploadTime is in which a form must have come (spec/03 §10.1).
+	// uploadTime is in which a file of a form must have come (spec/03 §10.1).
 	uploadTime = 30 * time.Second
 	// undoTime is for taking back what was kept of an upload that failed.
 	undoTime = 10 * time.Second
@@ -86,6 +86,9 @@ func (in *intake) each(w http.ResponseWriter, r *http.Request, fn func(*filePart
 // keep keeps a file. A form that breaks off in it is a refusal; what is wrong with the file
 // itself is told by fileFault.
 func (in *intake) keep(ctx context.Context, file *filePart) (writ.Object, error) {
+	if err := file.form.pace(); err != nil {
+		return writ.Object{}, err
+	}
 	if file.fault != nil {
 		return writ.Object{}, file.fault
 	}
