@@ -99,9 +99,10 @@ func (a *API) hintOf(t text, who writ.Principal) (string, error) {
 	return t.value, a.svc.Runs.Hint(t.value)
 }
 
-// argsOf is the arguments of the program.
+// argsOf is the arguments of the program: null, which models send for what they leave out,
+// is none.
 func argsOf(v jsontext.Value) ([]string, error) {
-	if len(v) == 0 {
+	if len(v) == 0 || v.Kind() == jsontext.KindNull {
 		return nil, nil
 	}
 	var list []text

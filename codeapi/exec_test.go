@@ -45,6 +45,7 @@ func TestExecBody(t *testing.T) {
 		"code a number":                {body: `{"lang":"bash","code":7}`, want: noCode},
 		"args":                         {body: `{"lang":"bash","code":"x","args":["a","b c",""]}`, run: run("x", "a", "b c", "")},
 		"args not strings":             {body: `{"lang":"bash","code":"x","args":["a",1]}`, want: badArgs},
+		"args null":                    {body: `{"lang":"bash","code":"x","args":null}`, run: run("x")},
 		"args a string":                {body: `{"lang":"bash","code":"x","args":"a"}`, want: badArgs},
 		"language before files":        {body: `{"lang":"cobol","code":"x","files":"x"}`, want: fmt.Sprintf(unsupported, "cobol")},
 		"files before args":            {body: `{"lang":"bash","files":"x","args":1}`, want: `{"error":"files must be an array"}`},
