@@ -257,7 +257,7 @@ func (g *Gateway) begin(ctx context.Context, tx *store.Tx, t *writ.Task, spec wr
 		return err
 	}
 	// With the claim, so that no other gateway takes this one for dead after it.
-	if err := tx.Beat(ctx, g.opt.Owner, now.Add(leaseFor)); err != nil {
+	if err := tx.Beat(ctx, g.opt.Owner, leaseFor); err != nil {
 		return err
 	}
 	return g.record(ctx, tx,

@@ -384,7 +384,7 @@ func (w *Workspaces) atAnother(ctx context.Context, a writ.Approval) error {
 		if err != nil {
 			return err
 		}
-		alive, err := tx.Alive(ctx, writ.Now())
+		alive, err := tx.Alive(ctx)
 		owner, lives = p.Owner, alive[p.Owner]
 		return err
 	})

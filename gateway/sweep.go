@@ -64,7 +64,7 @@ func eachBeat(ctx context.Context, fn func()) {
 
 func (g *Gateway) beat(ctx context.Context) error {
 	return g.db.Update(ctx, func(tx *store.Tx) error {
-		return tx.Beat(ctx, g.opt.Owner, writ.Now().Add(leaseFor))
+		return tx.Beat(ctx, g.opt.Owner, leaseFor)
 	})
 }
 
@@ -78,7 +78,7 @@ func (g *Gateway) interruptLost(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		alive, err := tx.Alive(ctx, writ.Now())
+		alive, err := tx.Alive(ctx)
 		if err != nil {
 			return err
 		}

@@ -5,14 +5,24 @@ import (
 	"time"
 )
 
-// Beat says that the gateway owner is alive until then. A gateway beats before it
-// claims its first task and again well before until, and stops claiming when it
-// cannot: until must leave room for the clocks of the machines to differ.
-func (tx *Tx) Beat(ctx context.Context, owner string, until time.Time) error {
+// Beat says that the gateway owner is alive for life from now. A gateway beats before it
+// claims its first task and again well before that is over, and stops claiming when it
+// cannot.
+func (tx *Tx) Beat(ctx context.Context, owner string, life time.Duration) error {
 	_, err := tx.exec(ctx, "renew lease", `
-		INSERT INTO leases (owner, until) VALUES ($1, $2) ON CONFLICT (owner) DO UPDATE SET until = excluded.until`,
-		owner, millis(until))
+		INSERT INTO leases (owner, until) VALUES ($1, `+tx.clock()+` + $2) ON CONFLICT (owner) DO UPDATE SET until = excluded.until`,
+		owner, life.Milliseconds())
 	return err
+}
+
+// clock is the SQL of the time by which leases are judged, in milliseconds: the
+// database's, which all its gateways share. By their own, one whose clock is ahead by a
+// lease would take all others for dead, and record what they run as interrupted.
+func (tx *Tx) clock() string {
+	if tx.engine == postgres {
+		return `CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)`
+	}
+	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 }
 
 // Leave ends the lease of owner, if it has one.
@@ -21,13 +31,13 @@ func (tx *Tx) Leave(ctx context.Context, owner string) error {
 	return err
 }
 
-// Alive is the set of gateways whose lease has not ended by now. A running task
+// Alive is the set of gateways whose lease is not over. A running task
 // and an unfinished operation of any other owner were interrupted. On SQLite
 // opening the store ends all leases, since the process that opens it is the only
 // one.
-func (tx *Tx) Alive(ctx context.Context, now time.Time) (map[string]bool, error) {
-	owners, err := all(ctx, tx, "leases", `SELECT owner FROM leases WHERE until > $1`,
-		func(row scanner) (owner string, err error) { return owner, row.Scan(&owner) }, millis(now))
+func (tx *Tx) Alive(ctx context.Context) (map[string]bool, error) {
+	owners, err := all(ctx, tx, "leases", `SELECT owner FROM leases WHERE until > `+tx.clock(),
+		func(row scanner) (owner string, err error) { return owner, row.Scan(&owner) })
 	alive := make(map[string]bool, len(owners))
 	for _, o := range owners {
 		alive[o] = true

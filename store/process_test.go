@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +43,7 @@ func child(role, url string) {
 		ready()
 	case "write": // dies inside its second transaction
 		fatal(db.Update(ctx, func(tx *store.Tx) error {
-			if err := tx.Beat(ctx, "gw-old", writ.Now().Add(time.Hour)); err != nil {
+			if err := tx.Beat(ctx, "gw-old", time.Hour); err != nil {
 				return err
 			}
 			return tx.InsertTask(ctx, task)
@@ -140,7 +142,7 @@ func TestKilledInsideTransaction(t *testing.T) {
 			t.Errorf("what was not committed: %v, want NotFound", err)
 		}
 		err := db.View(context.Background(), func(tx *store.Tx) error {
-			alive, err := tx.Alive(context.Background(), writ.Now())
+			alive, err := tx.Alive(context.Background())
 			// Nobody else can hold a folder that we hold; on PostgreSQL only time tells.
 			if want := db.Engine() == "postgres"; alive["gw-old"] != want {
 				t.Errorf("gateway that was killed counts as alive: %v, want %v", alive["gw-old"], want)
@@ -186,4 +188,43 @@ func TestKilledWhileHandlingJob(t *testing.T) {
 	if err := stop(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestLeasesAreByTheDatabasesClock: gateways of one database have clocks of their own, and
+// do not take each other for dead because of that.
+func TestLeasesAreByTheDatabasesClock(t *testing.T) {
+	ctx := context.Background()
+	url := testkit.Postgres(t)(t)
+	beat := func(db *store.DB, owner string) {
+		t.Helper()
+		if err := db.Update(ctx, func(tx *store.Tx) error { return tx.Beat(ctx, owner, 30*time.Second) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alive := func(db *store.DB, want ...string) {
+		t.Helper()
+		if err := db.View(ctx, func(tx *store.Tx) error {
+			got, err := tx.Alive(ctx)
+			if owners := slices.Sorted(maps.Keys(got)); !slices.Equal(owners, want) {
+				t.Errorf("alive are %q, want %q", owners, want)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := open(t, url)
+	beat(db, "gw-1")
+	alive(db, "gw-1")
+	// A second view of the same database, whose clock is an hour ahead.
+	if _, err := raw(t, url).Exec(`
+		CREATE SCHEMA ahead;
+		CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$`); err != nil {
+		t.Fatal(err)
+	}
+	ahead := open(t, url+"&search_path=public,ahead,pg_catalog")
+	alive(ahead)
+	beat(ahead, "gw-2")
+	alive(ahead, "gw-2")
+	alive(db, "gw-1", "gw-2")
 }

@@ -131,11 +131,11 @@ func leases(t *testing.T, s storeSuite) {
 	}
 	update(t, db, func(ctx context.Context, tx *store.Tx) error {
 		return errors.Join(
-			tx.Beat(ctx, "gw-1", epoch), tx.Beat(ctx, "gw-1", epoch.Add(time.Minute)), // renewed
-			tx.Beat(ctx, "gw-2", epoch), // over at epoch
-			tx.Beat(ctx, "gw-3", epoch.Add(time.Hour)), tx.Leave(ctx, "gw-3"), tx.Leave(ctx, "gw-9"))
+			tx.Beat(ctx, "gw-1", 0), tx.Beat(ctx, "gw-1", time.Hour), // renewed
+			tx.Beat(ctx, "gw-2", 0), // over
+			tx.Beat(ctx, "gw-3", time.Hour), tx.Leave(ctx, "gw-3"), tx.Leave(ctx, "gw-9"))
 	})
-	got := view(t, db, func(ctx context.Context, tx *store.Tx) (map[string]bool, error) { return tx.Alive(ctx, epoch) })
+	got := view(t, db, func(ctx context.Context, tx *store.Tx) (map[string]bool, error) { return tx.Alive(ctx) })
 	if d := cmp.Diff(map[string]bool{"gw-1": true}, got); d != "" {
 		t.Errorf("gateways alive (-want +got):\n%s", d)
 	}
