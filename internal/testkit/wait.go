@@ -1,7 +1,10 @@
 package testkit
 
 import (
+	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +48,20 @@ func Receive[T any](t testing.TB, what string, c <-chan T) T {
 		t.Fatalf("not in %v: %s", patience, what)
 	}
 	panic("unreachable")
+}
+
+// Stopped reports whether no thread of a process goes on, as some time after SIGSTOP: the
+// signal is with each of them later than it is sent.
+func Stopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		// The name, in parentheses, may hold anything. The state follows it.
+		if err != nil || !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T")) {
+			return false
+		}
+	}
+	return err == nil && len(threads) > 0
 }
 
 // Missing ends t, which needs a tool that this host does not have: as a failure if
