@@ -115,6 +115,9 @@ func (b *bubblewrapBox) send(ctx context.Context, cmd Command) (_ *run, err erro
 	r.cpuBefore, _, r.oomBefore, _ = b.group.usage() // zero where nothing counts
 	r.began = time.Now()
 	b.sent.Store(r)
+	if b.closed.Load() { // by a Close that may not have seen r
+		return nil, errClosed()
+	}
 	if _, _, err := b.process.conn.WriteMsgUnix(message, unix.UnixRights(rights...), nil); err != nil {
 		return nil, b.lost(err)
 	}

@@ -191,18 +191,12 @@ func (b *Bubblewrap) prepare(ctx context.Context, t Template) (_ *bubblewrapBox,
 	if p, err = b.launch(bwrap, group, plan); err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(readyTimeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	stop := context.AfterFunc(ctx, func() { _ = p.conn.SetReadDeadline(time.Now()) })
-	ready, err := p.awaitReady(deadline)
-	stop()
+	ready, err := p.awaitReady(ctx, time.Now().Add(readyTimeout))
 	if err != nil {
 		p.kill()
 		p.awaitGone(time.Second)
-		if ctx.Err() != nil {
-			return nil, errors.Join(context.Cause(ctx), err)
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+			return nil, err
 		}
 		return nil, prepareError(p.stderr.String(), err)
 	}

@@ -86,16 +86,10 @@ func TestEX01_BackgroundChildKeepsThePipe(t *testing.T) {
 }
 
 func TestEX03_TimeoutEndsTheWholeTree(t *testing.T) {
-	t.Parallel() // its time is long enough for a slow machine to come to "partial"
 	cmd := shell(`echo partial; trap "" TERM; (trap "" TERM; exec sleep ` + asleep(4711) + `) & wait`)
-	cmd.Limits.WallMS = 5000
-	r := runIn(t, newProvider(t, Options{}), cmd)
-	wantOutcome(t, r, writ.TimedOut)
-	if r.Stdout.Text != "partial\n" || r.Reason != "wall time limit of 5s reached" || r.ExitCode != nil || r.Signal != "SIGKILL" {
+	r := intoTimeout(t, newProvider(t, Options{}), cmd, 500, "partial\n")
+	if r.ExitCode != nil || r.Signal != "SIGKILL" {
 		t.Errorf("result: %s", show(r))
-	}
-	if r.WallMS > cmd.Limits.WallMS+1000 { // spec/01 §5 scenario 16: within the limit plus one second
-		t.Errorf("took %d ms", r.WallMS)
 	}
 	if left := sleeping(t, asleep(4711)); left != nil {
 		t.Errorf("still alive: %v", left)
@@ -103,7 +97,6 @@ func TestEX03_TimeoutEndsTheWholeTree(t *testing.T) {
 }
 
 func TestScenario16_LoopThatForksAwayIsGone(t *testing.T) {
-	t.Parallel() // its time is long enough for a slow machine to come to "forked"
 	cmd := python(t, `
 import os, signal, time
 for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU):
@@ -116,12 +109,7 @@ if os.fork() == 0:
 print("forked", flush=True)
 while True: pass
 `)
-	cmd.Limits.WallMS = 5000
-	r := runIn(t, newProvider(t, Options{}), cmd)
-	wantOutcome(t, r, writ.TimedOut)
-	if r.WallMS > cmd.Limits.WallMS+1000 || r.Stdout.Text != "forked\n" {
-		t.Errorf("result: %s", show(r))
-	}
+	intoTimeout(t, newProvider(t, Options{}), cmd, 1000, "forked\n")
 	if left := sleeping(t, asleep(4716)); left != nil {
 		t.Errorf("still alive: %v", left)
 	}

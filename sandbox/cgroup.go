@@ -241,9 +241,10 @@ func (g *cgroup) remove() error {
 	for _, dir := range g.dirs() {
 		// unix.Rmdir: os.Remove would try to unlink first.
 		err := unix.Rmdir(dir)
-		for errors.Is(err, unix.EBUSY) && time.Now().Before(deadline) {
+		for late := false; errors.Is(err, unix.EBUSY) && !late; {
 			time.Sleep(2 * time.Millisecond) // there is no event for it on version 1
-			err = unix.Rmdir(dir)
+			late = time.Now().After(deadline)
+			err = unix.Rmdir(dir) // once more when it is late: that may be our own doing
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("removing control group %s: %w", dir, err))

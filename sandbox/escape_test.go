@@ -146,6 +146,9 @@ func TestEscape(t *testing.T) {
 				defer a.besideNeighbour(t, b)()
 			}
 			r := runIn(t, b, a.command(t, "/workspace", limits, env))
+			for try := 1; try < 5 && r.Outcome == writ.TimedOut && r.WallMS > limits.WallMS+1000; try++ {
+				r = runIn(t, b, a.command(t, "/workspace", limits, env)) // the machine stood still
+			}
 			a.check(t, want, r)
 			after(r)
 		})

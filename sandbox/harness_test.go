@@ -191,6 +191,26 @@ func runIn(t testing.TB, b *Bubblewrap, cmd Command) writ.Result {
 	return r
 }
 
+// intoTimeout runs cmd into its limit of time. That is ms, or twice that as long as the
+// program does not come to write want, or its end takes more than the second that it may
+// (spec/01 §5 scenario 16): a machine that is busy can stand still for as long, but not
+// each time.
+func intoTimeout(t testing.TB, b *Bubblewrap, cmd Command, ms int64, want string) writ.Result {
+	t.Helper()
+	for {
+		cmd.Limits.WallMS = ms
+		r := runIn(t, b, cmd)
+		wantOutcome(t, r, writ.TimedOut)
+		reason := fmt.Sprintf("wall time limit of %v reached", span(ms))
+		if r.Stdout.Text == want && r.WallMS >= ms && r.WallMS <= ms+1000 && r.Reason == reason {
+			return r
+		}
+		if ms *= 2; ms > longEnough.Milliseconds() {
+			t.Fatalf("result: %s", show(r))
+		}
+	}
+}
+
 // show is a result for people.
 func show(r writ.Result) string {
 	code := "none"

@@ -29,7 +29,7 @@ func newInput(to *os.File, terminal bool) *input {
 func inputError(err error) error {
 	e := &writ.Error{Kind: writ.Conflict, Op: "input", Err: err, Msg: "the program reads no more: its input is closed"}
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.EAGAIN):
 		e.Kind, e.Msg = writ.Exhausted, "the program has not read what it was given before: there is no room for more, try again when it has"
 	case errors.Is(err, os.ErrClosed), errors.Is(err, unix.EPIPE), errors.Is(err, unix.EIO):
 	default:
@@ -84,10 +84,28 @@ func (in *input) end() error {
 	if err != nil {
 		return inputError(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
-	defer cancel()
-	_, err = in.write(ctx, []byte{eof})
-	return err
+	return in.typeNow(eof, closePatience)
+}
+
+// typeNow types one character when there is room, or is within patience. It looks once at
+// least, however late that is: time that passed before is no sign that there is none.
+func (in *input) typeNow(c byte, patience time.Duration) error {
+	for late := time.Now().Add(patience); ; time.Sleep(patience / 20) {
+		last := time.Now().After(late)
+		err := error(unix.EAGAIN) // somebody else is typing
+		select {
+		case <-in.turn:
+			err = control(in.to, func(fd int) error { _, err := unix.Write(fd, []byte{c}); return err })
+			in.turn <- struct{}{}
+		default:
+		}
+		switch {
+		case err == nil:
+			return nil
+		case last || err != unix.EAGAIN && err != unix.EINTR:
+			return inputError(err)
+		}
+	}
 }
 
 // close closes a pipe; whoever waits in write returns.

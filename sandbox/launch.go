@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -186,11 +187,27 @@ func (l *fileList) close() {
 	}
 }
 
-// awaitReady waits until the jail reports READY, at most until deadline.
-func (p *process) awaitReady(deadline time.Time) (jail.Record, error) {
+// awaitReady waits until the jail reports READY, at most until deadline. An error comes at
+// once when ctx is done, and has its cause.
+func (p *process) awaitReady(ctx context.Context, deadline time.Time) (jail.Record, error) {
 	if err := p.conn.SetReadDeadline(deadline); err != nil {
 		return jail.Record{}, err
 	}
+	fired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(fired)
+		_ = p.conn.SetReadDeadline(time.Unix(1, 0)) // nobody closes it meanwhile
+	})
+	r, err := p.receiveReady()
+	if !stop() {
+		<-fired // it must not fall into what is read next
+		return jail.Record{}, errors.Join(context.Cause(ctx), err)
+	}
+	return r, err
+}
+
+// receiveReady takes READY, and what comes with it.
+func (p *process) receiveReady() (jail.Record, error) {
 	b := make([]byte, jail.RecordBytes+1)
 	oob := make([]byte, unix.CmsgSpace(4*len(p.dirs))+unix.CmsgSpace(unix.SizeofUcred))
 	n, oobn, _, _, err := p.conn.ReadMsgUnix(b, oob)

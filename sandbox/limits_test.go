@@ -174,13 +174,7 @@ func TestSIGXCPUOfItsOwnIsNotATimeOut(t *testing.T) {
 func TestRS07_SleepAndFIFOTimeOut(t *testing.T) {
 	b := newProvider(t, Options{})
 	for _, script := range []string{"sleep " + asleep(4791), "mkfifo p; cat p", "trap '' TERM INT HUP; while :; do sleep " + asleep(4791) + "; done"} {
-		cmd := shell(script)
-		cmd.Limits.WallMS = 300
-		r := runIn(t, b, cmd)
-		wantOutcome(t, r, writ.TimedOut)
-		if r.WallMS > 1300 {
-			t.Errorf("%s: %d ms", script, r.WallMS)
-		}
+		intoTimeout(t, b, shell(script), 300, "")
 	}
 	if left := sleeping(t, asleep(4791)); left != nil {
 		t.Errorf("still alive: %v", left)

@@ -112,10 +112,15 @@ func TestTheProgramDiesForMemoryAndNotTheJail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, box := start(t, b, t.Context(), shell("cat /proc/self/oom_score_adj; sleep 0.2; cat /proc/$$/oom_score_adj"))
+	waits := shell("cat /proc/self/oom_score_adj; read x; cat /proc/$$/oom_score_adj")
+	waits.Input = true
+	run, box := start(t, b, t.Context(), waits)
 	jail, err := readFileOf(box.(*bubblewrapBox).process.pid, "oom_score_adj")
 	if err != nil || jail != string(own) {
 		t.Errorf("the jail has %q, the server %q: %v", jail, own, err)
+	}
+	if err := run.CloseInput(); err != nil {
+		t.Fatal(err)
 	}
 	r := run.Wait()
 	wantExit(t, r, 0)

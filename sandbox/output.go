@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"errors"
 	"io"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"writ"
 )
@@ -24,8 +27,12 @@ func newDrain(from *os.File, to io.Writer, limit int64) *drain {
 	return &drain{from: from, to: to, limit: limit, done: make(chan struct{})}
 }
 
-// run reads until the end, or the deadline set on from. A writer that fails gets no
-// more; what is kept is not touched by that.
+// maxPipe is what a pipe may hold that the program has made as large as it may, and more
+// than a terminal does.
+const maxPipe = 1 << 20
+
+// run reads until the end, or the deadline set on from. What is there then is read all the
+// same, however late we come to it.
 func (d *drain) run() {
 	defer close(d.done)
 	if d.from == nil {
@@ -35,26 +42,55 @@ func (d *drain) run() {
 	buf := make([]byte, writ.MaxChunkBytes) // the most that a writer gets at once
 	for {
 		n, err := d.from.Read(buf)
-		if b := buf[:min(int64(n), max(0, d.limit-d.total))]; len(b) > 0 {
-			if d.limit != Unlimited {
-				d.kept = append(d.kept, b...)
-			}
-			if d.to != nil {
-				if _, err := d.to.Write(b); err != nil {
-					d.to = nil
-				}
-			}
+		d.take(buf[:n])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
 		}
-		d.total += int64(n)
 		if err != nil {
-			// EOF, the deadline, or EIO, which is how a terminal says that nobody has it
-			// open any more: there is nothing else to be had.
+			// EOF, or EIO, which is how a terminal says that nobody has it open any more:
+			// there is nothing else to be had.
 			return
 		}
 	}
+	for left := maxPipe; left > 0; { // no more, as somebody may write on
+		n, err := d.readNow(buf)
+		if err != nil || n <= 0 {
+			return
+		}
+		d.take(buf[:n])
+		left -= n
+	}
 }
 
-// endBy makes run end at deadline.
+// readNow reads what is there, and does not wait for more.
+func (d *drain) readNow(b []byte) (n int, err error) {
+	err = control(d.from, func(fd int) (err error) {
+		for n, err = unix.Read(fd, b); err == unix.EINTR; {
+			n, err = unix.Read(fd, b)
+		}
+		return err
+	})
+	return n, err
+}
+
+// take passes b on, keeps and counts it. A writer that fails gets no more; what is kept is
+// not touched by that.
+func (d *drain) take(b []byte) {
+	n := int64(len(b))
+	if b = b[:min(n, max(0, d.limit-d.total))]; len(b) > 0 {
+		if d.limit != Unlimited {
+			d.kept = append(d.kept, b...)
+		}
+		if d.to != nil {
+			if _, err := d.to.Write(b); err != nil {
+				d.to = nil
+			}
+		}
+	}
+	d.total += n
+}
+
+// endBy makes run end at deadline, or with what was there then.
 func (d *drain) endBy(deadline time.Time) {
 	if d.from != nil {
 		_ = d.from.SetReadDeadline(deadline) // closed already when it ended

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -107,7 +109,9 @@ func TestJailHasItsThreadsBeforeTheLimits(t *testing.T) {
 	b := newProvider(t, Options{})
 	for range 5 {
 		box := prepareBox(t, b, writ.DefaultLimits).(*bubblewrapBox)
-		run, err := box.Start(t.Context(), shell("echo up; read x < /dev/zero & sleep 0.2"))
+		cmd := shell("echo up; read x < /dev/zero & read y")
+		cmd.Input = true
+		run, err := box.Start(t.Context(), cmd)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,10 +124,13 @@ func TestJailHasItsThreadsBeforeTheLimits(t *testing.T) {
 			after, err = readStatus(box.process.pid)
 			return err != nil || after["State"] == "S (sleeping)"
 		})
-		if err == nil && before["Threads"] != after["Threads"] {
-			t.Errorf("%s threads when it started, %s later", before["Threads"], after["Threads"])
+		if err != nil || before["Threads"] != after["Threads"] {
+			t.Errorf("%s threads when it started, %s later, %v", before["Threads"], after["Threads"], err)
 		}
-		wantExit(t, run.Wait(), 0)
+		if err := run.CloseInput(); err != nil {
+			t.Fatal(err)
+		}
+		wantExit(t, run.Wait(), 1) // as read does at the end
 	}
 	// All memory that there is, at once, on a host that counts no memory.
 	b.groups = nil
@@ -168,7 +175,7 @@ func TestHostileRecords(t *testing.T) {
 			}
 		}
 		p := &process{conn: ours, dirs: make([]*os.File, len(jail.Dirs))}
-		if r, err := p.awaitReady(time.Now().Add(time.Second)); err == nil && name != "ready" {
+		if r, err := p.awaitReady(t.Context(), time.Now().Add(time.Second)); err == nil && name != "ready" {
 			t.Errorf("%s was taken as ready: %+v", name, r)
 		}
 		r := &run{box: &bubblewrapBox{process: p}}
@@ -182,5 +189,69 @@ func TestHostileRecords(t *testing.T) {
 	}
 	if after := openFiles(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// A jail that ends before it has read a signal has said how its program ended.
+func TestExitIsHeardThoughASignalCrossedIt(t *testing.T) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	exited := append([]byte{byte(jail.Exited)}, make([]byte, jail.RecordBytes-1)...)
+	if err := unix.Sendmsg(int(theirs.Fd()), exited, nil, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{box: &bubblewrapBox{process: &process{conn: ours}}, finished: make(chan struct{})}
+	if err := r.Signal(SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = theirs.Close()
+	if rec, _, err := r.receive(); err != nil || rec.Kind != jail.Exited {
+		t.Errorf("got %+v, %v", rec, err)
+	}
+	if rec, _, err := r.receive(); err == nil {
+		t.Errorf("after the end came %+v", rec)
+	}
+}
+
+// Whoever does not want a box any more does not wait for it, also when that was so before
+// the wait began.
+func TestNobodyWaitsForABoxThatIsNotWanted(t *testing.T) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	defer theirs.Close()
+	p := &process{conn: ours, dirs: make([]*os.File, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		began := time.Now()
+		_, err := p.awaitReady(ctx, began.Add(longEnough))
+		if !errors.Is(err, context.Canceled) || time.Since(began) >= longEnough {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+	}
+	// One that is ready by then is not given away half cancelled.
+	ready := append([]byte{byte(jail.Ready)}, make([]byte, jail.RecordBytes-1)...)
+	if err := unix.Sendmsg(int(theirs.Fd()), ready, nil, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.awaitReady(ctx, time.Now().Add(longEnough)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	_ = p.jail.Close() // nil, or open
+}
+
+// A Close that begins while a command is put together either finds the run or is found.
+func TestNothingIsSentToABoxThatIsClosed(t *testing.T) {
+	box := prepareBox(t, newProvider(t, Options{}), writ.DefaultLimits).(*bubblewrapBox)
+	box.closed.Store(true) // as far as Close is when it looks for a run
+	r, err := box.send(t.Context(), program("/bin/true"))
+	if r != nil || writ.KindOf(err) != writ.Unavailable {
+		t.Errorf("it was sent: %v", err)
 	}
 }

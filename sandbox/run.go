@@ -75,6 +75,11 @@ func (r *run) receive() (rec jail.Record, terminal *os.File, err error) {
 	b := make([]byte, jail.RecordBytes+1)
 	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred)+unix.CmsgSpace(4)) // room for one descriptor: the kernel drops what else comes
 	n, oobn, _, _, err := r.box.process.conn.ReadMsgUnix(b, oob)
+	if errors.Is(err, unix.ECONNRESET) {
+		// It ended before it read a signal of ours: the kernel says so first, once, and
+		// then gives what the jail had said before.
+		n, oobn, _, _, err = r.box.process.conn.ReadMsgUnix(b, oob)
+	}
 	if err != nil {
 		return jail.Record{}, nil, fmt.Errorf("reading from the box: %w", err)
 	}

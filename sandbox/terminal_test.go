@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"writ"
 	"writ/sandbox/jail"
@@ -202,4 +205,44 @@ func TestStreamsAndTerminalExcludeEachOther(t *testing.T) {
 	if rec := tell(t, b, f, len(header)); rec.Kind != jail.Failed || rec.Step != jail.StepCommand {
 		t.Errorf("got %+v", rec)
 	}
+}
+
+// openPair is a terminal of the host, by our end, which does not block, and the program's.
+func openPair(t *testing.T) (ours, theirs *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		missing(t, "ptmx", err)
+	}
+	ours = os.NewFile(uintptr(fd), "terminal")
+	t.Cleanup(func() { _ = ours.Close() }) // a test may have closed it
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	theirs = os.NewFile(peer, "the program's end")
+	t.Cleanup(func() { _ = theirs.Close() })
+	return ours, theirs
+}
+
+// Where there is room for the end of the input it is typed, however long it took to come
+// to it; where there is none, or somebody else types, that is told.
+func TestEndOfATerminalsInputIsTypedHoweverLate(t *testing.T) {
+	ours, theirs := openPair(t)
+	in := newInput(ours, true)
+	if err := in.typeNow('D'&0x1f, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := theirs.Read(make([]byte, 10)); n != 0 { // it would wait if nothing had come
+		t.Errorf("%d bytes came", n)
+	}
+	<-in.turn
+	wantKind(t, in.typeNow('D'&0x1f, 0), writ.Exhausted)
+	in.turn <- struct{}{}
+	_ = theirs.Close()
+	_ = ours.Close()
+	wantKind(t, in.typeNow('D'&0x1f, 0), writ.Conflict)
 }

@@ -174,7 +174,7 @@ func TestFolderIsBoundAsItWasOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.end()
-	if _, err := p.awaitReady(time.Now().Add(readyTimeout)); err != nil {
+	if _, err := p.awaitReady(t.Context(), time.Now().Add(readyTimeout)); err != nil {
 		t.Fatalf("%v: %s", err, p.stderr.String())
 	}
 	fd, err := unix.Openat(int(p.dirs[len(p.dirs)-1].Fd()), "which", unix.O_RDONLY|unix.O_CLOEXEC, 0)
