@@ -32,8 +32,9 @@
 //   - Names are kept as they are, or refused ([NameFault]); none that is kept leads out of
 //     the folder it is relative to.
 //
-// It refuses to know how a principal came to be, what runs, and HTTP, but for the words of
-// two headers that carry names ([UploadName], [Disposition]).
+// It refuses to know how a principal came to be, what runs, and HTTP, but for what the
+// contract has of an object in it: two headers that carry its name ([UploadName],
+// [Disposition]), its tag ([ETag]), and the JSON that tells of it ([Listing], [MetadataOf]).
 //
 // Invariants: who names a digest in the store has just put or renewed its bytes, or deletes
 // in the same transaction a row that names it. Rows are deleted before their bytes.

@@ -12,7 +12,7 @@ import (
 // Bounds of a name (spec/03 §7).
 const (
 	MaxNameLength  = 256 // UTF-16 code units, as the contract's own language counts
-	MaxNameDepth   = 10  // parts between slashes
+	maxNameDepth   = 10  // parts between slashes
 	maxSegmentSize = 255 // bytes: what file systems take
 )
 
@@ -38,8 +38,8 @@ func NameFault(name string) string {
 			return "must not contain empty, current, or parent path segments"
 		}
 	}
-	if len(parts) > MaxNameDepth {
-		return fmt.Sprintf("exceeds maximum nesting depth of %d", MaxNameDepth)
+	if len(parts) > maxNameDepth {
+		return fmt.Sprintf("exceeds maximum nesting depth of %d", maxNameDepth)
 	}
 	for _, part := range parts {
 		if len(part) > maxSegmentSize {

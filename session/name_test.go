@@ -11,7 +11,7 @@ import (
 
 // TestIO05_IO06_Names: what is kept is kept as it is, and what leads out is refused.
 func TestIO05_IO06_Names(t *testing.T) {
-	deep := strings.Repeat("d/", MaxNameDepth-1) + "f"
+	deep := strings.Repeat("d/", maxNameDepth-1) + "f"
 	const segments = "must not contain empty, current, or parent path segments"
 	for name, want := range map[string]string{
 		"a.txt": "", "pdf/scripts/run.py": "", ".env": "", ".config/app.toml": "", "noext": "", "..a": "", "a..": "", "...": "",

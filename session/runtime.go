@@ -127,9 +127,8 @@ func (r *Runtime) take(ctx context.Context, tenant writ.Tenant) (until time.Time
 			}
 			is.Saved = false
 		}
-		until = now.Add(r.s.opt.RuntimeLease)
-		is.Holder, is.Held, is.Used = r.holder, until, now
-		if err := tx.HoldRuntime(ctx, is); err != nil {
+		is.Holder = r.holder
+		if until, err = r.extend(ctx, tx, is); err != nil {
 			return err
 		}
 		r.New, r.Files, r.saved = !is.Saved, nil, nil
@@ -194,12 +193,17 @@ func (r *Runtime) renew(ctx context.Context, end time.Time) (until time.Time, er
 		if err != nil {
 			return err
 		}
-		is.Used = r.s.now()
-		until = is.Used.Add(r.s.opt.RuntimeLease)
-		is.Held = until
-		return tx.HoldRuntime(ctx, is)
+		until, err = r.extend(ctx, tx, is)
+		return err
 	})
 	return until, err
+}
+
+// extend gives the holder of is a whole lease from now on.
+func (r *Runtime) extend(ctx context.Context, tx *store.Tx, is store.Runtime) (until time.Time, err error) {
+	is.Used = r.s.now()
+	is.Held = is.Used.Add(r.s.opt.RuntimeLease)
+	return is.Held, tx.HoldRuntime(ctx, is)
 }
 
 // mine reads r in a transaction, if it was not given to another since.
@@ -218,8 +222,9 @@ func (r *Runtime) Lost() <-chan struct{} { return r.lost }
 // Save makes files the checkpoint, in the place of the last one, at once or not at all.
 // Their bytes were put among those of the service. Conflict with CodeRuntimeBusy means that
 // r was given to another run since; Exhausted that they are more, or have more bytes, than
-// Options.Limits let a checkpoint or the tenant have; Internal that bytes are not there.
-// After an error the last checkpoint is there as it was.
+// Options.Limits let a checkpoint or the tenant have; Internal that bytes are not there;
+// paths that are none, and one that is there twice, are errors too. After an error the last
+// checkpoint is there as it was.
 func (r *Runtime) Save(ctx context.Context, files []writ.FileInput) error {
 	total, err := r.check(files)
 	if err != nil {
@@ -245,9 +250,7 @@ func (r *Runtime) Save(ctx context.Context, files []writ.FileInput) error {
 		if err != nil {
 			return err
 		}
-		is.Used = r.s.now()
-		is.Held = is.Used.Add(r.s.opt.RuntimeLease)
-		if err := tx.HoldRuntime(ctx, is); err != nil {
+		if _, err := r.extend(ctx, tx, is); err != nil {
 			return err
 		}
 		if is.Saved && slices.Equal(files, r.saved) { // most runs change little, and many nothing

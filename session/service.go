@@ -223,9 +223,10 @@ func (s *Service) List(ctx context.Context, p writ.Principal, e Entity, in writ.
 }
 
 // Open answers n bytes of o from an offset on, or all that follow it when n is negative;
-// the caller must close it. o is one that Get, List or Put answered: that is the right to
-// read it. An early end is an error in the place of io.EOF. NotFound means that o was
-// removed since, Invalid that the range is not within it.
+// the caller must close it. o is one that a method of this service answered: that is the
+// right to read it. An early end, and of the whole also other bytes than were put, are an
+// error in the place of io.EOF. NotFound means that the bytes were removed since, Invalid
+// that the range is not within them.
 func (s *Service) Open(ctx context.Context, o writ.Object, from, n int64) (io.ReadCloser, error) {
 	r, err := s.blobs.Open(ctx, o.SHA256, from, n)
 	if writ.KindOf(err) == writ.NotFound {
