@@ -36,8 +36,7 @@ type Auth interface {
 
 // Limits counts requests.
 type Limits interface {
-	// Count counts one more request of p under the rule of that name: exec, upload,
-	// download or fetch.
+	// Count counts one more request of p under the rule of that name, one of package limit's.
 	Count(ctx context.Context, rule string, p writ.Principal) (limit.Answer, error)
 }
 

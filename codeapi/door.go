@@ -54,7 +54,7 @@ func (a *API) enter(w *recorder, r *http.Request) {
 		a.turnAway(w, r, err)
 		return
 	}
-	if body.data == nil && rt.limit != limitUpload {
+	if body.data == nil && rt.limit != limit.Upload {
 		// It has no meaning, but the client must not lose the answer over it.
 		drain(r.Body)
 		if err := w.body.err; err != nil { // half a request is none
@@ -110,11 +110,11 @@ func tooMany(rule string, answer limit.Answer) error {
 	again := fmt.Sprintf("Please retry in %d seconds.", n)
 	body := envelope{}
 	switch rule {
-	case limitExec:
+	case limit.Exec:
 		body = envelope{Error: "rate_limited", Message: "Too many CodeAPI execution requests. " + again, Retry: n}
-	case limitUpload:
+	case limit.Upload:
 		body.Error = "Too many file uploads. " + again
-	case limitDownload:
+	case limit.Download:
 		body.Error = "Too many file downloads. " + again
 	default:
 		body.Error = "Too many file list requests. " + again

@@ -1,7 +1,6 @@
 package codeapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -68,16 +67,16 @@ func codeStatus(code string) (status int, ok bool) {
 }
 
 // answerOf is what a client is told about err: what the contract has for it, if err says
-// so itself (refusal), else the message of the first *writ.Error under the status of its
-// kind, with its code as "error" when it has one. Nothing else leaves.
+// so itself (refusal), else the message of the first *writ.Error, with its code as "error"
+// when it has one, under the status of that code (codeStatus) or else of its kind. Of what
+// is Internal no message leaves, unless its code has a status or is
+// writ.CodeMisconfigured; of all other errors nothing does.
 func answerOf(err error) (status int, body any) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.status, r.body
 	}
 	e, ok := errors.AsType[*writ.Error](err)
 	switch {
-	case !ok && errors.Is(err, context.DeadlineExceeded):
-		return http.StatusGatewayTimeout, envelope{Error: "execution_timeout", Message: "Execution timed out"}
 	case !ok, e.Msg == "":
 		return http.StatusInternalServerError, envelope{Error: "Internal server error"}
 	case e.Code == writ.CodeMisconfigured:
@@ -95,7 +94,7 @@ func answerOf(err error) (status int, body any) {
 	return status, envelope{Error: shorten(e.Msg)}
 }
 
-// refuse answers err, and has the log line say its kind. What failed because the client is
+// refuse answers err, and has the log line tell of it. What failed because the client is
 // gone is answered with clientGone.
 func refuse(w http.ResponseWriter, err error) {
 	note(w, err)

@@ -6,23 +6,16 @@ import (
 	"strings"
 
 	"writ"
+	"writ/limit"
 )
 
 // handler serves a route for who, whose request was counted.
 type handler func(a *API, w http.ResponseWriter, r *http.Request, who writ.Principal)
 
-// The names of limits (spec/03 §5).
-const (
-	limitExec     = "exec"
-	limitUpload   = "upload"
-	limitDownload = "download"
-	limitFetch    = "fetch"
-)
-
 // route is one row of spec/03 §2. A route of GET takes HEAD, too.
 type route struct {
 	method, path string // beneath /v1; {session} and {object} are parts of the path
-	limit        string // none when empty
+	limit        string // the name of one of package limit's; none when empty
 	live         bool   // answers 503 while the server starts or stops
 	open         bool   // needs no credential
 	serve        handler
@@ -34,14 +27,14 @@ const execPath = "/exec"
 func routes() []route {
 	return []route{
 		{method: "GET", path: "/health", open: true, serve: (*API).health},
-		{method: "POST", path: execPath, limit: limitExec, live: true, serve: (*API).exec},
+		{method: "POST", path: execPath, limit: limit.Exec, live: true, serve: (*API).exec},
 		{method: "POST", path: "/exec/programmatic/cancel", serve: (*API).cancel},
-		{method: "POST", path: "/upload", limit: limitUpload, live: true, serve: (*API).uploadOne},
-		{method: "POST", path: "/upload/batch", limit: limitUpload, live: true, serve: (*API).uploadBatch},
-		{method: "GET", path: "/files/{session}", limit: limitFetch, serve: (*API).listFiles},
-		{method: "GET", path: "/sessions/{session}/objects/{object}", limit: limitFetch, serve: (*API).metadata},
-		{method: "DELETE", path: "/files/{session}/{object}", limit: limitFetch, serve: (*API).deleteFile},
-		{method: "GET", path: "/download/{session}/{object}", limit: limitDownload, serve: (*API).download},
+		{method: "POST", path: "/upload", limit: limit.Upload, live: true, serve: (*API).uploadOne},
+		{method: "POST", path: "/upload/batch", limit: limit.Upload, live: true, serve: (*API).uploadBatch},
+		{method: "GET", path: "/files/{session}", limit: limit.Fetch, serve: (*API).listFiles},
+		{method: "GET", path: "/sessions/{session}/objects/{object}", limit: limit.Fetch, serve: (*API).metadata},
+		{method: "DELETE", path: "/files/{session}/{object}", limit: limit.Fetch, serve: (*API).deleteFile},
+		{method: "GET", path: "/download/{session}/{object}", limit: limit.Download, serve: (*API).download},
 	}
 }
 

@@ -26,9 +26,9 @@ func NewCounter(db *store.DB, rules Rules, now func() time.Time) *Counter {
 	return &Counter{db: db, rules: rules.byName(), now: now}
 }
 
-// Count counts one more request of p under the rule "exec", "upload", "download" or
-// "fetch", and answers what it is to be told. With an error, which is the store's or that
-// of a rule of another name, the request must not go on.
+// Count counts one more request of p under the rule of that name, and answers what it is to
+// be told. With an error, which is the store's or that of a name that is none, the request
+// must not go on.
 //
 // It is exact also when several gateways count at one moment. Their clocks are taken to
 // differ by less than the rule's window.

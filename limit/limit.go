@@ -18,6 +18,14 @@ type Rule struct {
 	Window time.Duration
 }
 
+// The names of the rules, which a Counter counts under.
+const (
+	Exec     = "exec"
+	Upload   = "upload"
+	Download = "download"
+	Fetch    = "fetch"
+)
+
 // Rules are the limits of the code interpreter's API, which are counted apart.
 type Rules struct {
 	Exec     Rule // runs, and the rounds of programmatic tool calls
@@ -38,7 +46,7 @@ func DefaultRules() Rules {
 
 // byName is each rule by the name that it is counted under.
 func (r Rules) byName() map[string]Rule {
-	return map[string]Rule{"exec": r.Exec, "upload": r.Upload, "download": r.Download, "fetch": r.Fetch}
+	return map[string]Rule{Exec: r.Exec, Upload: r.Upload, Download: r.Download, Fetch: r.Fetch}
 }
 
 // Validate reports every fault of the rules at once.
