@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ func TestCases(t *testing.T) {
 		"LC05_TwoFilesOfOneName":            oneName,
 		"LC19_AnEditedInputHasLineage":      editedInput,
 		"LC21_UnchangedInputsAreInherited":  unchangedInputs,
+		"LC21_InputsBesideTooManyOutputs":   crowd,
 		"LC23_AnOutputOverwrittenLater":     overwritten,
 		"LC24_EmptyFilesAndFolders":         empty,
 		"LC26_CachesAreNoFiles":             caches,
@@ -99,6 +101,32 @@ func unchangedInputs(c tester) {
 		{ID: in.ID, Name: "in.txt", Session: in.Session, Inherited: true},
 	}, r.Files); diff != "" {
 		c.t.Errorf("the files (-want +got):\n%s", diff)
+	}
+}
+
+// crowd: a client loses what an answer does not name, so inputs are named however many files
+// are new, and whatever their kind.
+func crowd(c tester) {
+	var all []upload
+	for i := range 60 {
+		all = append(all, upload{fmt.Sprintf("in/%02d.xsd", i), fmt.Sprint(i)})
+	}
+	in := c.upload(all...)
+	r := c.ran("bash", "for i in {01..52}; do echo $i > $i.txt; done", in...)
+	var want []string
+	for i := range 50 {
+		want = append(want, fmt.Sprintf("%02d.txt", i+1))
+	}
+	for _, f := range in {
+		want = append(want, f.Name)
+	}
+	if diff := cmp.Diff(want, r.names()); diff != "" {
+		c.t.Errorf("the files (-want +got):\n%s", diff)
+	}
+	for i, f := range r.Files {
+		if f.Inherited != (i >= 50) || f.Inherited && (f.ID != in[i-50].ID || f.Session != in[i-50].Session) {
+			c.t.Errorf("%+v", f)
+		}
 	}
 }
 
@@ -192,9 +220,13 @@ func timeoutField(c tester) {
 }
 
 func plots(c tester) {
-	probe := c.exec("py", "import matplotlib")
+	const line = "2026-11-30 12:00:00,000 - INFO - said by the program\n"
+	probe := c.exec("py", "import matplotlib, sys; sys.stderr.write("+strconv.Quote(line)+")")
 	if probe.Code == nil || *probe.Code != 0 {
 		testkit.Missing(c.t, "python3-matplotlib", probe.Stderr)
+	}
+	if probe.Stderr != line {
+		c.t.Errorf("stderr is %q", probe.Stderr)
 	}
 	r := c.ran("py", "import matplotlib.pyplot as plt; plt.plot([1,2]); plt.savefig('a.png'); plt.show()")
 	for _, name := range []string{"a.png", "plot_1.png"} {
@@ -250,22 +282,20 @@ func twoRuns(c tester) {
 // deletedMeanwhile: a run keeps what it was given.
 func deletedMeanwhile(c tester) {
 	in := c.upload(upload{"in.txt", "here"})[0]
-	started := make(chan run, 1)
+	var r run
 	var over sync.WaitGroup
 	over.Go(func() {
-		var r run
 		a, err := c.sendJSON(c.t.Context(), "/exec", map[string]any{"lang": "bash", "code": "sleep " + seconds(10) + "; cat in.txt", "files": []ref{in}})
 		if err == nil && a.status == http.StatusOK {
 			c.took(http.StatusOK, "exec", a, err, &r)
 		} else {
 			c.t.Errorf("the run: %v %s", err, a)
 		}
-		started <- r
 	})
 	running(c.t, seconds(10))
 	c.want(http.StatusOK, http.MethodDelete, "/files/"+in.Session+"/"+in.ID+of, nil)
 	over.Wait()
-	if r := <-started; r.Stdout != "here" {
+	if r.Stdout != "here" {
 		c.t.Errorf("the run of a file that was deleted meanwhile: %+v", r)
 	}
 	c.want(http.StatusNotFound, http.MethodGet, downloadPath(in.Session, in.ID), nil)
