@@ -254,27 +254,31 @@ func TestUploadBoundsOfTenant(t *testing.T) {
 	}
 }
 
-// failing puts so many files, then fails as a disk does.
+// failing puts so many files, then fails.
 type failing struct {
 	Sessions
 	left int
+	with error
 }
 
 func (f *failing) Put(ctx context.Context, p writ.Principal, e session.Entity, in writ.SessionID, file session.File) (writ.Object, error) {
 	if f.left--; f.left < 0 {
-		return writ.Object{}, errors.New("no space left on device: /srv/writ")
+		return writ.Object{}, f.with
 	}
 	return f.Sessions.Put(ctx, p, e, in, file)
 }
 
-// TestUploadThatFailsHereKeepsNothing has the storage fail behind the second file.
+// TestUploadThatFailsHereKeepsNothing has the storage fail behind the second file. Time that
+// is over is not that of a run.
 func TestUploadThatFailsHereKeepsNothing(t *testing.T) {
-	for _, path := range []string{"/upload", "/upload/batch"} {
-		d := newDepot(t, depotOptions{wrap: func(s Sessions) Sessions { return &failing{s, 2} }})
-		got := d.upload(t, ada, path, field("kind", "user"), file("a", "a"), file("b", "b"), file("c", "c"), file("d", "d"))
-		if !got.is(http.StatusInternalServerError, `{"error":"Internal server error"}`) {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
+	for _, with := range []error{errors.New("no space left on device: /srv/writ"), fmt.Errorf("put object: %w", context.DeadlineExceeded)} {
+		for _, path := range []string{"/upload", "/upload/batch"} {
+			d := newDepot(t, depotOptions{wrap: func(s Sessions) Sessions { return &failing{s, 2, with} }})
+			got := d.upload(t, ada, path, field("kind", "user"), file("a", "a"), file("b", "b"), file("c", "c"), file("d", "d"))
+			if !got.is(http.StatusInternalServerError, `{"error":"Internal server error"}`) {
+				t.Errorf("%s, %v: %d %s", path, with, got.status, got.body)
+			}
+			d.nothingStays(t, path)
 		}
-		d.nothingStays(t, path)
 	}
 }
