@@ -204,6 +204,11 @@ func TestRuntimeSessionsAreApart(t *testing.T) {
 	if runtimeKey(one, hint) == runtimeKey(two, hint) || RuntimeID(one, hint) != RuntimeID(two, hint) {
 		t.Error("two users whose names join the same share a checkpoint, or the ids are not the contract's")
 	}
+	// sha256sum of "acme\0ada\0v2:user:0123456789abcdef" (spec/03 §12).
+	known := writ.Principal{Kind: writ.KindUser, Tenant: "acme", ID: "ada"}
+	if got := RuntimeID(known, "v2:user:0123456789abcdef"); got != "rt_203b8f72075a6a8d4f1b08deb3ff87dd7aaece84" {
+		t.Errorf("the id of a runtime session is %s", got)
+	}
 	if _, err := NewRuntimes(d.Service).Acquire(context.Background(), ada, "", 0); err == nil {
 		t.Error("acquired without a hint")
 	}
