@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/mem"
 
 	"writ"
 	"writ/internal/testkit"
@@ -472,32 +470,3 @@ func TestDeafGateway(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// FuzzRunMessages: whatever comes is bytes of a file, or JSON, or refused.
-func FuzzRunMessages(f *testing.F) {
-	for _, s := range []string{"", "\x00", "\x00{}", `{"open":"d"}`, `{"keep":{"path":"f","size":1}}`, `{"end":{"error":{"kind":"x","message":"m"}}}`, `{"kept":{}}`} {
-		f.Add([]byte(s), 1)
-	}
-	f.Fuzz(func(t *testing.T, b []byte, cut int) {
-		cut = min(max(cut, 0), len(b))
-		var q request
-		var p reply
-		parts := mem.BufferSlice{mem.SliceBuffer(b[:cut]), mem.SliceBuffer(b[cut:])}
-		one, two := codec{}.Unmarshal(parts, &q), codec{}.Unmarshal(parts, &p)
-		if len(b) == 0 && (one == nil || two == nil) {
-			t.Fatal("nothing is a message")
-		}
-		if len(b) > 0 && b[0] == frameMark {
-			if one != nil || two != nil || !bytes.Equal(q.Data.Materialize(), b[1:]) || !bytes.Equal(p.Data.Materialize(), b[1:]) {
-				t.Fatalf("%q became %v %v, %v %v", b, q.Data, p.Data, one, two)
-			}
-		} else if q.Data != nil || p.Data != nil {
-			t.Fatalf("%q became bytes", b)
-		}
-		for _, v := range []*verdict{q.End, q.Kept, p.End} {
-			if v != nil && v.err("op") != nil && len(v.err("op").Error()) > maxMessageBytes+10 {
-				t.Fatalf("an error of %d bytes", len(v.err("op").Error()))
-			}
-		}
-	})
-}

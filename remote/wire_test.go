@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
 	"writ"
@@ -302,6 +304,35 @@ func FuzzRequest(f *testing.F) {
 		}
 		if one.Run != nil && (one.Run.Spec.Digest() != two.Run.Spec.Digest() || one.Run.ID != two.Run.ID) {
 			t.Fatalf("%+v became %+v", one.Run, two.Run)
+		}
+	})
+}
+
+// FuzzRunMessages: whatever comes is bytes of a file, or JSON, or refused.
+func FuzzRunMessages(f *testing.F) {
+	for _, s := range []string{"", "\x00", "\x00{}", `{"open":"d"}`, `{"keep":{"path":"f","size":1}}`, `{"end":{"error":{"kind":"x","message":"m"}}}`, `{"kept":{}}`} {
+		f.Add([]byte(s), 1)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, cut int) {
+		cut = min(max(cut, 0), len(b))
+		var q request
+		var p reply
+		parts := mem.BufferSlice{mem.SliceBuffer(b[:cut]), mem.SliceBuffer(b[cut:])}
+		one, two := codec{}.Unmarshal(parts, &q), codec{}.Unmarshal(parts, &p)
+		if len(b) == 0 && (one == nil || two == nil) {
+			t.Fatal("nothing is a message")
+		}
+		if len(b) > 0 && b[0] == frameMark {
+			if one != nil || two != nil || !bytes.Equal(q.Data.Materialize(), b[1:]) || !bytes.Equal(p.Data.Materialize(), b[1:]) {
+				t.Fatalf("%q became %v %v, %v %v", b, q.Data, p.Data, one, two)
+			}
+		} else if q.Data != nil || p.Data != nil {
+			t.Fatalf("%q became bytes", b)
+		}
+		for _, v := range []*verdict{q.End, q.Kept, p.End} {
+			if v != nil && v.err("op") != nil && len(v.err("op").Error()) > maxMessageBytes+10 {
+				t.Fatalf("an error of %d bytes", len(v.err("op").Error()))
+			}
 		}
 	})
 }
