@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -55,11 +56,11 @@ func TestFolderIsSharedByProcesses(t *testing.T) {
 	d := put(t, f, "there")
 	want := writ.DigestOf([]byte("new"))
 	for name, do := range map[string]func() error{
-		"put":    func() error { put(t, f, "new"); return nil },
+		"put":    func() error { _, _, err := f.Put(ctx, strings.NewReader("new"), 3); return err },
 		"renew":  func() error { _, err := f.Renew(ctx, d); return err },
 		"remove": func() error { _, err := f.remove(filepath.Join(blobs, string(want)), later()); return err },
 	} {
-		begun, done := make(chan struct{}), make(chan error)
+		begun, done := make(chan struct{}), make(chan error, 1)
 		err := other.alone(func() error {
 			go func() {
 				close(begun)
@@ -70,6 +71,7 @@ func TestFolderIsSharedByProcesses(t *testing.T) {
 				select {
 				case err := <-done:
 					t.Errorf("%s did not wait: %v", name, err)
+					done <- err
 					return nil
 				default:
 				}
