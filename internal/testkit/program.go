@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -52,6 +53,9 @@ func build(root, exe string) error {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && path != root && (d.Name()[0] == '.' || d.Name() == "build" || d.Name() == "node_modules") {
 			return fs.SkipDir
+		}
+		if errors.Is(err, fs.ErrNotExist) { // a file that an editor made and removed meanwhile
+			return nil
 		}
 		return err
 	})
