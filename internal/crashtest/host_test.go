@@ -245,12 +245,6 @@ func stat(pid int) (ppid int, start string, ok bool) {
 	return ppid, f[19], err == nil
 }
 
-// stopped reports whether a process stands still, as after SIGSTOP.
-func stopped(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.HasPrefix(string(b[strings.LastIndexByte(string(b), ')')+1:]), " T")
-}
-
 // forked reports whether a process is a copy of its parent still, which has not executed a
 // program of its own (PF_FORKNOEXEC of the kernel's flags).
 func forked(pid int) bool {

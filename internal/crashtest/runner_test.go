@@ -99,7 +99,7 @@ func TestCP09_RunnerOutlivesItsServer(t *testing.T) {
 	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the old runner stands still", func() bool { return stopped(old) })
+	testkit.Eventually(t, "the old runner stands still", func() bool { return testkit.Stopped(old) })
 	s.kill()
 	s.start()
 	s.ready()
