@@ -167,7 +167,7 @@ func serveFixtures(t *testing.T) (url string) {
 	}))
 	t.Cleanup(func() {
 		s.Close()
-		h.Close()
+		h.Close(context.Background())
 		srv.CloseClientConnections() // the suite leaves streams open
 		srv.Close()
 	})

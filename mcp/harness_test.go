@@ -109,7 +109,7 @@ func serveHTTP(t *testing.T, s *mcp.Server, opt mcp.HTTPOptions) (url string) {
 	srv := httptest.NewServer(h)
 	t.Cleanup(func() {
 		s.Close()
-		h.Close()
+		h.Close(context.Background())
 		srv.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	})

@@ -75,9 +75,10 @@ func (s *Server) HTTP(auth Authenticator, opt HTTPOptions) *Handler {
 	return h
 }
 
-// Close ends all sessions and their streams, after the calls under way in them.
+// Close ends all sessions and their streams, after the calls under way in them, or when
+// ctx ends: those whose clients take no answer go on until they are cut off.
 // http.Server.Shutdown waits for streams: call it before, or on shutdown.
-func (h *Handler) Close() { h.sessions.closeAll() }
+func (h *Handler) Close(ctx context.Context) { h.sessions.closeAll(ctx) }
 
 // freshKey is where open, the one way to the SDK's choice of a server, leaves the
 // server of a session that is about to begin. sdkServer alone reads it.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ"
+	"writ/internal/testkit"
 	"writ/mcp"
 )
 
@@ -204,9 +205,9 @@ func TestMCP17_CancellingACallOverHTTP(t *testing.T) {
 		w.initialize()
 		done := make(chan reply, 1)
 		go func() { done <- w.post(http.StatusOK, fmt.Sprintf(call, "")) }()
-		<-d.stall
+		testkit.Receive(t, "the call is under way", d.stall)
 		w.post(http.StatusAccepted, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
-		if r := <-done; r.Error == nil {
+		if r := testkit.Receive(t, "the answer", done); r.Error == nil {
 			t.Errorf("%+v", r)
 		}
 		w.post(http.StatusOK, ping7)
@@ -235,9 +236,9 @@ func TestMCP17_CancellingACallOverHTTP(t *testing.T) {
 			}
 			gone <- err
 		}()
-		<-d.stall
+		testkit.Receive(t, "the call is under way", d.stall)
 		cancel()
-		<-gone
+		testkit.Receive(t, "the end of the request", gone)
 		if _, writes := d.state(""); writes != 0 { // waits for Read, which lets go when its context ends
 			t.Errorf("%d writes", writes)
 		}
@@ -373,7 +374,7 @@ func TestHandlerClose_EndsStreams(t *testing.T) {
 		t.Fatalf("GET: %v %v", res, err)
 	}
 	defer res.Body.Close()
-	h.Close()
+	h.Close(t.Context())
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); { // until the server ends it
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ"
+	"writ/internal/testkit"
 	"writ/mcp"
 )
 
@@ -29,12 +30,7 @@ func TestMCP15_LargeResults(t *testing.T) {
 					t.Fatal("reading does not come to an end")
 				}
 				p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"workspace_id":"main","path":"big","offset":%d}}}`, offset))
-				var line string
-				select {
-				case line = <-p.lines:
-				case <-t.Context().Done():
-					t.FailNow()
-				}
+				line := testkit.Receive(t, "the answer", p.lines)
 				if len(line) > mcp.MaxResultBytes {
 					t.Fatalf("a message of %d bytes, the cap is %d", len(line), mcp.MaxResultBytes)
 				}

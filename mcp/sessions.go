@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -108,8 +109,9 @@ func alive(srv *sdk.Server) bool {
 	return false
 }
 
-// closeAll ends every session, after the calls under way in it.
-func (s *sessions) closeAll() {
+// closeAll ends every session, after the calls under way in it, and waits for that until
+// ctx ends: a call is under way while its client takes no answer.
+func (s *sessions) closeAll(ctx context.Context) {
 	s.mu.Lock()
 	open := s.open
 	s.open = map[*sdk.Server]*session{}
@@ -120,5 +122,13 @@ func (s *sessions) closeAll() {
 			wg.Go(func() { _ = sess.Close() }) // fails when the client is gone; nobody is left to tell
 		}
 	}
-	wg.Wait()
+	closed := make(chan struct{})
+	go func() { // ends at the latest when the clients are cut off
+		wg.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,10 +22,10 @@ import (
 // the error of ctx when that ends first. Nothing but messages is written to out.
 //
 // in is closed at the end if it is an io.Closer. A read of it that is under way and
-// that closing does not end is left behind.
+// that closing does not end is left behind, and so is a write to out of which nobody reads.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer, who writ.Principal) error {
 	t := &stdio{
-		in: bufio.NewReaderSize(in, 64<<10), out: bufio.NewWriterSize(out, 64<<10), lines: make(chan line),
+		in: bufio.NewReaderSize(in, 64<<10), out: bufio.NewWriterSize(outlet{out, ctx}, 64<<10), lines: make(chan line),
 		results: newShelf(), moved: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if c, ok := in.(io.Closer); ok {
@@ -40,6 +41,40 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer, who wri
 		return fmt.Errorf("serving mcp on streams: %w", err)
 	}
 	return nil
+}
+
+// lastTime is for how long out may take a write once ctx has ended.
+const lastTime = time.Second
+
+// outlet is an output that is left behind when its client takes nothing and ctx has ended.
+// After that it must not be written to.
+type outlet struct {
+	io.Writer
+	ctx context.Context
+}
+
+// Write implements io.Writer. When it leaves p behind, p may still be read.
+func (o outlet) Write(p []byte) (int, error) {
+	type outcome struct {
+		n   int
+		err error
+	}
+	written := make(chan outcome, 1)
+	go func() { // ends with the write
+		n, err := o.Writer.Write(p)
+		written <- outcome{n, err}
+	}()
+	select {
+	case w := <-written:
+		return w.n, w.err
+	case <-o.ctx.Done():
+	}
+	select {
+	case w := <-written:
+		return w.n, w.err
+	case <-time.After(lastTime):
+		return 0, fmt.Errorf("nobody reads what is answered: %w", o.ctx.Err())
+	}
 }
 
 // line is one line of the client.

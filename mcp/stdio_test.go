@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ"
+	"writ/internal/testkit"
 	"writ/mcp"
 )
 
@@ -122,7 +123,7 @@ func TestMCP17_CancellingACall(t *testing.T) {
 	p := newPipe(t, newServer(t, d))
 	p.initialize()
 	p.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read","arguments":{"workspace_id":"main","path":"ok.txt"}}}`)
-	<-d.stall // it is under way
+	testkit.Receive(t, "the call is under way", d.stall)
 	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
 	if r := p.next(); string(r.ID) != "5" || r.Error == nil {
 		t.Errorf("the cancelled call is answered with %+v", r)
@@ -181,7 +182,7 @@ func TestClose_EndsCalls(t *testing.T) {
 	p := newPipe(t, s)
 	p.initialize()
 	p.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read","arguments":{"workspace_id":"main","path":"ok.txt"}}}`)
-	<-d.stall
+	testkit.Receive(t, "the call is under way", d.stall)
 	s.Close()
 	if r := p.next(); r.Error == nil {
 		t.Errorf("%+v", r)

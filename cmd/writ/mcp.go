@@ -133,7 +133,7 @@ func (s *system) serveClient(ctx context.Context, o sessionOrder, e env) error {
 
 // relay passes messages between this command's client and a server. It returns nil after
 // the client hung up, or this process was told to end, and the server answered what was
-// under way.
+// under way; when it was told to end, whether or not the client reads the answers.
 func relay(ctx context.Context, conn *net.UnixConn, o sessionOrder, e env) error {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	if err := sendOrder(conn, in, o); err != nil {
@@ -147,11 +147,21 @@ func relay(ctx context.Context, conn *net.UnixConn, o sessionOrder, e env) error
 		}
 		_ = conn.CloseWrite()
 	}()
+	left := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		_ = conn.CloseWrite()
-		time.AfterFunc(requestsEnd, func() { _ = conn.Close() })
+		time.AfterFunc(requestsEnd, func() { _ = conn.Close(); close(left) })
 	})()
-	_, err := io.Copy(e.stdout, in)
+	answered := make(chan error, 1)
+	go func() { // ends with the server's answers, or is left behind when nobody reads them
+		_, err := io.Copy(e.stdout, in)
+		answered <- err
+	}()
+	var err error
+	select {
+	case err = <-answered:
+	case <-left:
+	}
 	if ctx.Err() != nil {
 		return nil
 	}

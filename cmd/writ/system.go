@@ -226,7 +226,7 @@ func (s *system) close() {
 	within(requestsEnd, s.sessions.end)
 	if s.tools != nil {
 		s.tools.Close()
-		s.endpoint.Close()
+		within(requestsEnd, s.endpoint.Close)
 	}
 	within(requestsEnd, s.stopServing)
 	if s.stopJobs != nil {
