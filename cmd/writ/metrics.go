@@ -78,16 +78,16 @@ type observer struct {
 	m *metrics
 }
 
-// Changed tells the hub, and counts a run that is over.
+// Changed counts a run that is over, and tells the hub: whoever hears of the end from there
+// finds it counted.
 func (o observer) Changed(t writ.Task) {
+	if t.Result != nil && t.State.Terminal() {
+		o.m.runs.WithLabelValues(string(t.Language), string(t.Result.Outcome)).Inc()
+		if t.Result.Started {
+			o.m.wall.WithLabelValues(string(t.Language)).Observe(float64(t.Result.WallMS) / 1000)
+		}
+	}
 	o.Hub.Changed(t)
-	if t.Result == nil || !t.State.Terminal() {
-		return
-	}
-	o.m.runs.WithLabelValues(string(t.Language), string(t.Result.Outcome)).Inc()
-	if t.Result.Started {
-		o.m.wall.WithLabelValues(string(t.Language)).Observe(float64(t.Result.WallMS) / 1000)
-	}
 }
 
 // files has the numbers of what the code interpreter keeps asked for when they are read.
