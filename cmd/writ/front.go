@@ -82,6 +82,10 @@ func (s *system) foreign(ctx context.Context, p writ.Principal, what string) {
 	})
 }
 
+// recordTime bounds the wait for a store that does not answer: who is refused waits for it,
+// and so does a server that is told to stop.
+const recordTime = 5 * time.Second
+
 // record appends a refusal to the log, if those of caller are not too many. One that cannot
 // be recorded is logged, and is still a refusal.
 func (s *system) record(ctx context.Context, caller string, e writ.Event) {
@@ -90,6 +94,8 @@ func (s *system) record(ctx context.Context, caller string, e writ.Event) {
 		return
 	}
 	e.Data.Count = dropped
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
 	err := s.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := s.log.Append(ctx, tx, e)
 		return err
