@@ -122,7 +122,7 @@ func startAgent(ts *testscript.TestScript, args []string) *agent {
 	for _, name := range []string{"PATH", "HOME", "WORK", "TMPDIR", "WRIT_DATA", "WRIT_MCP_CONFIG", "GORACE", "GOCOVERDIR"} {
 		a.cmd.Env = append(a.cmd.Env, name+"="+ts.Getenv(name))
 	}
-	a.cmd.Stderr = a
+	a.cmd.Stderr, a.cmd.WaitDelay = a, patience // for what it started and left
 	out, err := a.cmd.StdoutPipe()
 	ts.Check(err)
 	a.in, err = a.cmd.StdinPipe()
