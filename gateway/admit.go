@@ -40,6 +40,7 @@ func (g *Gateway) submit(ctx context.Context, o order) (t writ.Task, created boo
 			defer func() { g.release(shareOf(o.task), launch) }()
 		}
 	}
+	defer g.tells(o.task.ID)()
 	err = g.db.Update(ctx, func(tx *store.Tx) (err error) {
 		t, created, err = g.admitOnce(ctx, tx, o, d, full)
 		return err

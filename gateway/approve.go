@@ -96,6 +96,9 @@ func (g *Gateway) Vote(ctx context.Context, who writ.Principal, id writ.Approval
 	if err != nil {
 		return writ.Approval{}, err
 	}
+	if a.Task != "" {
+		defer g.tells(a.Task)()
+	}
 	var t writ.Task
 	err = g.db.Update(ctx, func(tx *store.Tx) error {
 		if a, err = tx.Approval(ctx, id); err != nil {

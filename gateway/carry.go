@@ -39,7 +39,7 @@ func (g *Gateway) launch(id writ.TaskID, of share) {
 
 // launchLocked is launch for who holds g.mu.
 func (g *Gateway) launchLocked(id writ.TaskID, of share) {
-	if g.closed {
+	if g.closed || g.delayed(id, of) {
 		return
 	}
 	if c := g.live[id]; c != nil {

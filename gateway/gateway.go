@@ -71,7 +71,8 @@ type Gateway struct {
 	closed bool                     // guarded by mu; no run is launched once it is set
 	live   map[writ.TaskID]*carried // guarded by mu; tasks in the hands of this gateway: they run or wait for a slot
 	// reserved counts the places for tasks that are being admitted.
-	reserved map[share]int // guarded by mu; no count is zero
+	reserved map[share]int            // guarded by mu; no count is zero
+	telling  map[writ.TaskID]*telling // guarded by mu; tasks that are made ready to run
 
 	refusals audit.Bound // of what callers can have recorded by being refused
 }
@@ -86,7 +87,7 @@ func New(db *store.DB, runner Runner, log *audit.Log, rules *policy.Set, watch O
 		slots:      newSlots(opt.Slots),
 		closing:    make(chan struct{}),
 		ctx:        ctx, cancel: cancel,
-		live: map[writ.TaskID]*carried{}, reserved: map[share]int{},
+		live: map[writ.TaskID]*carried{}, reserved: map[share]int{}, telling: map[writ.TaskID]*telling{},
 	}
 	for _, id := range opt.Identities {
 		g.identities[id.ID] = id

@@ -42,8 +42,22 @@ func wanted(d writ.Decision, ws writ.Workspace, mode writ.ApprovalMode, what str
 	return d
 }
 
+// maxHolds bounds how often it is tried to open a hold while others open the same and
+// have it end.
+const maxHolds = 8
+
 // openHold opens a hold, or answers the one that is open for the same.
-func (w *Workspaces) openHold(ctx context.Context, h heldOrder) (writ.Approval, error) {
+func (w *Workspaces) openHold(ctx context.Context, h heldOrder) (a writ.Approval, err error) {
+	for range maxHolds {
+		if a, err = w.tryHold(ctx, h); writ.KindOf(err) != writ.NotFound {
+			break
+		}
+	}
+	return a, err
+}
+
+// tryHold is openHold but for NotFound, when there was one for the same that is over now.
+func (w *Workspaces) tryHold(ctx context.Context, h heldOrder) (writ.Approval, error) {
 	if h.again != nil {
 		h.fresh.Replaces = h.again.old.ID
 		h.fresh.Reason = fmt.Sprintf("%s (%s)", h.d.Reason, h.again.why)

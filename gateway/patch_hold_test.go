@@ -436,3 +436,25 @@ func backdate(t *testing.T, s *testkit.Workshop, id writ.ApprovalID) {
 		t.Fatal(err)
 	}
 }
+
+// While a call works out what it wants held, another opens a hold for the same, whose time
+// is over before the first finds it: that one opens a hold of its own, and is not told that
+// something is not there.
+func TestAHoldForTheSameComesAndGoes(t *testing.T) {
+	s, _ := app(t, map[string]string{"a": "1\n"}, confirm)
+	coder, req := s.Agent("coder"), change(edit("a", "1", "2")...)
+	var first writ.Approval
+	s.Files.Before("Plan", func(context.Context) error {
+		s.Files.Mend()
+		first = mustHold(t, s, coder, req)
+		backdate(t, s, first.ID)
+		return nil
+	})
+	second := mustHold(t, s, coder, req)
+	if first.ID == "" || second.ID == first.ID || second.State != writ.ApprovalPending {
+		t.Errorf("the first hold is %q, the second %q, which is %s", first.ID, second.ID, second.State)
+	}
+	if got := s.StoredApproval(first.ID); got.State != writ.ApprovalExpired {
+		t.Errorf("the first is %s", got.State)
+	}
+}

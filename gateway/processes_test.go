@@ -9,6 +9,7 @@ import (
 
 	"writ"
 	"writ/internal/testkit"
+	"writ/store"
 )
 
 // Scenarios 87 and 98, invariant 11: each end is recorded as what it was.
@@ -387,4 +388,45 @@ func TestScenario96_TheProcessOutlivesTheRequest(t *testing.T) {
 	}
 	ends(t, s, coder, p.ID, writ.TerminationExited)
 	printed(t, s, coder, p.ID, "still here\n")
+}
+
+// A record that was made although its transaction ended with an error is of a process that
+// was never sent: a sweep ends it, and leaves alone what runs and what is being started.
+func TestWhatWasRecordedAndNotSent(t *testing.T) {
+	s, ws := bench(t, nil)
+	coder := s.Agent("coder")
+	req := command("true")
+	a, err := s.Tools.CreateApproval(t.Context(), coder, writ.ToolCall{Command: &req})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := endedProcess(0, coder, ws)
+	lost.State, lost.Termination, lost.ExitCode, lost.Ended, lost.EOF = writ.ProcessRunning, "", nil, nil, false
+	lost.Approval = a.ID
+	a.State, a.Call.Process = writ.ApprovalResuming, lost.ID
+	if err := s.DB.Update(t.Context(), func(tx *store.Tx) error {
+		if _, err := tx.UpdateApproval(t.Context(), a, writ.ApprovalPending); err != nil {
+			return err
+		}
+		return tx.InsertProcess(t.Context(), lost)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	runs := mustExec(t, s, coder, "sleep", "60")
+	s.Settle()
+	if got := s.StoredProcess(lost.ID); got.State != writ.ProcessExited || got.Reason == "" {
+		t.Errorf("it is recorded as %+v", got.ProcessStatus)
+	}
+	if got := s.StoredProcess(runs.ID); got.State != writ.ProcessRunning {
+		t.Errorf("the one that runs is recorded as %+v", got.ProcessStatus)
+	}
+	_, err = s.Tools.Process(t.Context(), coder, lost.ID)
+	wantCode(t, "its status", err, "PROCESS_NOT_FOUND")
+	resumeFails(t, s, coder, a.ID, "PROCESS_SPAWN_FAILED") // nothing of it happened, which is known
+	list, err := s.Tools.Processes(t.Context(), coder, "app")
+	if err != nil || len(list) != 1 || list[0].ID != runs.ID {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+	kill(t, s, coder, runs.ID)
+	wantFree(t, s)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,7 +99,7 @@ func TestAUD04_NoRecordOfADecision(t *testing.T) {
 // A run whose outcome cannot be recorded for a while is recorded when that ends; it
 // is not run again meanwhile.
 func TestAUD04_OutcomeIsRecordedOnceTheStoreAnswers(t *testing.T) {
-	s := testkit.Gateway(t, func(g *testkit.GatewaySetup) { g.Jobs = true })
+	s := testkit.Gateway(t, func(g *testkit.GatewaySetup) { g.Jobs, g.Options.Insist = true, time.Minute })
 	started, release := s.Runner.Blocks()
 	task := s.MustSubmit(testkit.Run("python", "1"))
 	testkit.Receive(t, "the run begins", started)

@@ -22,6 +22,9 @@ func (w *Workspaces) Sweep(ctx context.Context, first bool) error {
 	if err != nil && first {
 		return err
 	}
+	if !first {
+		err = errors.Join(err, w.endUnsent(ctx))
+	}
 	return errors.Join(err, w.dropOutputs(ctx), w.settlePatches(ctx, first))
 }
 
