@@ -23,6 +23,7 @@ const sweepPage = 500
 // only if nobody put it again meanwhile. After an error the sweep may be called again from
 // the start; an error of inUse removes nothing that it was asked about.
 func (f *Folder) Sweep(ctx context.Context, before time.Time, inUse func(context.Context, []writ.Digest) ([]writ.Digest, error), dry bool) (n int, bytes int64, err error) {
+	s := sweep{before: before, inUse: inUse, dry: dry}
 	if !dry {
 		err = f.each(ctx, drafts, before, func(old []fs.FileInfo) error {
 			var errs []error
@@ -34,18 +35,17 @@ func (f *Folder) Sweep(ctx context.Context, before time.Time, inUse func(context
 			return errors.Join(errs...)
 		})
 	}
-	err = errors.Join(err, f.each(ctx, blobs, before, func(old []fs.FileInfo) error {
-		return f.sweepBlobs(ctx, old, before, inUse, dry, &n, &bytes)
-	}))
+	err = errors.Join(err, f.each(ctx, blobs, before, func(old []fs.FileInfo) error { return f.sweepBlobs(ctx, &s, old) }))
 	if err != nil {
-		return n, bytes, fmt.Errorf("sweep blobs: %w", err)
+		err = fmt.Errorf("sweep blobs: %w", err)
 	}
-	return n, bytes, nil
+	return s.n, s.bytes, err
 }
 
 // SweepOf is Sweep for blobs of these digests alone, and for no drafts. It answers how many
 // it removed; one that is not there, or is not that old, is not counted.
 func (f *Folder) SweepOf(ctx context.Context, of []writ.Digest, before time.Time, inUse func(context.Context, []writ.Digest) ([]writ.Digest, error)) (n int, bytes int64, err error) {
+	s := sweep{before: before, inUse: inUse}
 	for page := range slices.Chunk(of, sweepPage) {
 		var old []fs.FileInfo
 		for _, d := range page {
@@ -57,22 +57,31 @@ func (f *Folder) SweepOf(ctx context.Context, of []writ.Digest, before time.Time
 				continue
 			}
 			if err != nil {
-				return n, bytes, err
+				return s.n, s.bytes, err
 			}
 			if info.ModTime().Before(before) {
 				old = append(old, info)
 			}
 		}
-		if err := f.sweepBlobs(ctx, old, before, inUse, false, &n, &bytes); err != nil {
-			return n, bytes, fmt.Errorf("sweep blobs: %w", err)
+		if err := f.sweepBlobs(ctx, &s, old); err != nil {
+			return s.n, s.bytes, fmt.Errorf("sweep blobs: %w", err)
 		}
 	}
-	return n, bytes, nil
+	return s.n, s.bytes, nil
 }
 
-// sweepBlobs removes those of the old blobs that nobody uses.
-func (f *Folder) sweepBlobs(ctx context.Context, old []fs.FileInfo, before time.Time,
-	inUse func(context.Context, []writ.Digest) ([]writ.Digest, error), dry bool, n *int, bytes *int64) error {
+// sweep is one call of Sweep or SweepOf, as far as it has come.
+type sweep struct {
+	before time.Time
+	inUse  func(context.Context, []writ.Digest) ([]writ.Digest, error)
+	dry    bool
+
+	n     int // removed, or to be
+	bytes int64
+}
+
+// sweepBlobs removes those of the old blobs that nobody uses, or counts them.
+func (f *Folder) sweepBlobs(ctx context.Context, s *sweep, old []fs.FileInfo) error {
 	var digests []writ.Digest
 	for _, info := range old {
 		if d := writ.Digest(info.Name()); d.Valid() { // anything else is not ours to remove
@@ -82,7 +91,7 @@ func (f *Folder) sweepBlobs(ctx context.Context, old []fs.FileInfo, before time.
 	if len(digests) == 0 {
 		return nil
 	}
-	used, err := inUse(ctx, digests)
+	used, err := s.inUse(ctx, digests)
 	if err != nil {
 		return err
 	}
@@ -95,14 +104,14 @@ func (f *Folder) sweepBlobs(ctx context.Context, old []fs.FileInfo, before time.
 			continue
 		}
 		removed := true
-		if !dry {
-			if removed, err = f.remove(path.Join(blobs, info.Name()), before); err != nil {
+		if !s.dry {
+			if removed, err = f.remove(path.Join(blobs, info.Name()), s.before); err != nil {
 				return err
 			}
 		}
 		if removed {
-			*n++
-			*bytes += info.Size()
+			s.n++
+			s.bytes += info.Size()
 		}
 	}
 	return nil

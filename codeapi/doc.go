@@ -20,7 +20,11 @@
 //     by a crash, until it expires. A file is its bytes: nothing is unpacked,
 //     decoded or looked into, so that no archive can be a bomb here (case IO-08).
 //   - A download is the bytes that were put, or ends in a way that no client takes for
-//     whole, and no browser runs anything of it.
+//     whole, and no browser runs anything of it. Of a range only the length is checked:
+//     what tells other bytes from those that were put is the digest of all.
+//   - Who hangs up is not told from who closed its half of the connection: what was under
+//     way ends, and is counted as 499. Who only stops sending is answered, and nothing is
+//     done with half a request.
 //   - One log line per request, with ids and sizes, never with bodies, headers or queries:
 //     old clients send keys in bodies.
 //   - A browser page of another site reaches nothing where the API needs no credential
