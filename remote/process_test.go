@@ -77,18 +77,6 @@ func gone(pid int) bool {
 	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
 
-// stopped reports whether no thread of pid goes on: a signal to stop is with them later
-// than it is sent.
-func stopped(pid int) bool {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	for _, f := range threads {
-		if b, err := os.ReadFile(f); err != nil || !bytes.Contains(b, []byte(") T ")) {
-			return false
-		}
-	}
-	return err == nil && len(threads) > 0
-}
-
 // TestStartWaitsForNoSandbox: files can be read long before a box was made.
 func TestStartWaitsForNoSandbox(t *testing.T) {
 	p := startProcess(t, "--state", filepath.Join(t.TempDir(), "state"))
@@ -317,7 +305,7 @@ func TestStuckRunnerIsKilled(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "each of its threads has stopped", func() bool { return stopped(p.cmd.Process.Pid) })
+	testkit.Eventually(t, "each of its threads has stopped", func() bool { return testkit.Stopped(p.cmd.Process.Pid) })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := p.Close(ctx); err == nil || !strings.Contains(err.Error(), "killed") {
