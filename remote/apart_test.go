@@ -252,3 +252,11 @@ func TestOnlyAnAbandonedSocketIsReplaced(t *testing.T) {
 		t.Errorf("the file is %q, %v", b, err)
 	}
 }
+
+// A runner that ended well did so whoever has its log open after it.
+func TestCloseOfARunnerWhoseLogOutlivesIt(t *testing.T) {
+	p := startProcess(t, "--mode", "heir")
+	if err := p.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}

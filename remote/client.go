@@ -98,11 +98,14 @@ func dial(socket string) (*Client, error) {
 // the error of ctx.
 func (c *Client) ready(ctx context.Context) error {
 	for {
-		c.conn.Connect() // again after each attempt that failed: the socket may not be there yet
-		switch s := c.conn.GetState(); {
-		case s == connectivity.Ready:
+		s := c.conn.GetState()
+		if s == connectivity.Ready {
 			return nil
-		case !c.conn.WaitForStateChange(ctx, s):
+		}
+		// After the look, so that a state which waits for this is not waited for; and after
+		// each attempt that failed: the socket may not be there yet.
+		c.conn.Connect()
+		if !c.conn.WaitForStateChange(ctx, s) {
 			return ctx.Err()
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"writ"
 	"writ/internal/testkit"
 	"writ/runner"
@@ -209,6 +211,33 @@ func TestRunnerThatDoesNotCancelIsGivenUp(t *testing.T) {
 		done <- res
 	}()
 	up.Wait(t)
+	cancel()
+	if res := testkit.Receive(t, "the result", done); res.Outcome != writ.Interrupted || !res.Started {
+		t.Errorf("result %+v, want interrupted", res)
+	}
+}
+
+// One that does not take an order, or a large one not whole, is given up as well.
+func TestRunnerThatDoesNotTakeTheOrderIsGivenUp(t *testing.T) {
+	there := make(chan struct{}, 1)
+	c := raw(t, func(s grpc.ServerStream) error {
+		there <- struct{}{}
+		<-s.Context().Done()
+		return nil
+	})
+	c.cancelWait = 10 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	spec, _ := specOf(strings.Repeat("x", writ.MaxCodeBytes)) // more than is sent before it is taken
+	done := make(chan writ.Result, 1)
+	go func() {
+		res, err := c.Run(ctx, "r", spec, spec.Digest(), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- res
+	}()
+	testkit.Receive(t, "the stream", there)
 	cancel()
 	if res := testkit.Receive(t, "the result", done); res.Outcome != writ.Interrupted || !res.Started {
 		t.Errorf("result %+v, want interrupted", res)

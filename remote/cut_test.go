@@ -61,10 +61,10 @@ func newCutter(t *testing.T, server string, toward, back int64) *cutter {
 						n = int(min(int64(n), limit))
 					}
 					n, err := from.Read(buf[:n])
+					count.Add(int64(n)) // before anybody can act on it
 					if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
 						return
 					}
-					count.Add(int64(n))
 					if limit > 0 {
 						limit -= int64(n)
 					}

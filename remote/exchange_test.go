@@ -408,6 +408,7 @@ func TestCancelGetsThrough(t *testing.T) {
 				}
 				return writ.Result{Outcome: writ.Killed, Reason: "cancelled, says the runner"}, nil
 			}}, ownUID())
+			c.cancelWait = time.Hour // it need not be given up
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var under atomic.Int64

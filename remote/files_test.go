@@ -210,6 +210,7 @@ func TestScenario62_APatchWhoseAnswerIsLostIsUnknown(t *testing.T) {
 func TestACancelledPatchStillHasAnAnswer(t *testing.T) {
 	b := newBlocked()
 	c, _ := serveFiles(t, fake{}, b, ownUID())
+	c.cancelWait = time.Hour // it need not be given up
 	ctx, cancel := context.WithCancel(t.Context())
 	done := begin(ctx, c)
 	testkit.Receive(t, "the runner has the order", b.there)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"testing"
@@ -59,6 +60,10 @@ func runnerProcess(args []string) error {
 		return fmt.Errorf("no good: %s", *socket)
 	case "silent":
 		select {}
+	case "heir": // which has its log, for a while after it
+		if err := (&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "3"}, Stderr: os.Stderr}).Start(); err != nil {
+			return err
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -13,8 +13,8 @@ import (
 	"writ"
 )
 
-// once is an order of one message each way that is never repeated. When ctx ends after it
-// was sent, once waits for the answer for the client's cancelWait, and gives up then.
+// once is an order of one message each way that is never repeated. When ctx ends once that
+// is being sent, once waits for the answer for the client's cancelWait, and gives up then.
 //
 // err is of the runner, or says that nothing was sent: of ctx, or of kind
 // writ.Unavailable with code TIMEOUT. lost says that the order was sent, and why there is
@@ -33,18 +33,11 @@ func once[T any](ctx context.Context, c *Client, op, method string, req any) (ou
 	if err != nil {
 		return none, nil, nil, unanswered(op, err)
 	}
+	defer c.dropLate(ctx, streamCtx, drop)() // also while it is sent: nobody may take it
 	if err := stream.SendMsg(req); err != nil && !errors.Is(err, io.EOF) {
 		// io.EOF: the stream is over, and receiving says why.
 		return none, nil, err, nil
 	}
-	late := context.AfterFunc(ctx, func() {
-		select {
-		case <-streamCtx.Done():
-		case <-time.After(c.cancelWait):
-			drop()
-		}
-	})
-	defer late()
 	if err := stream.RecvMsg(&out); err != nil {
 		if given := fromStatus(op, err, stream.Trailer()); given != nil {
 			return none, stream.Trailer(), nil, given
@@ -52,6 +45,20 @@ func once[T any](ctx context.Context, c *Client, op, method string, req any) (ou
 		return none, nil, err, nil
 	}
 	return out, nil, nil, nil
+}
+
+// dropLate calls drop, which ends the stream, when ctx has been over for the client's
+// cancelWait and the stream is not, until forget is called.
+func (c *Client) dropLate(ctx, stream context.Context, drop func()) (forget func() bool) {
+	return context.AfterFunc(ctx, func() {
+		late := time.NewTimer(c.cancelWait)
+		defer late.Stop()
+		select {
+		case <-stream.Done():
+		case <-late.C:
+			drop()
+		}
+	})
 }
 
 // unknown is the error of an order that was sent and not answered.

@@ -114,6 +114,11 @@ func (p *Process) launch() error {
 			return
 		}
 		p.err = p.cmd.Wait()
+		if errors.Is(p.err, exec.ErrWaitDelay) {
+			// It ended well. What else has its log open, or how late we were to read the
+			// last of it, is no fault of its.
+			p.err = nil
+		}
 		close(p.done)
 	}()
 	return <-started

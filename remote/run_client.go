@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -50,6 +49,7 @@ func (c *Client) Run(ctx context.Context, id string, spec writ.RunSpec, digest w
 	if err != nil {
 		return writ.Result{}, unreachable(op, err)
 	}
+	defer c.dropLate(ctx, streamCtx, drop)() // also while it is sent: nobody may take it
 	first := &request{Run: &order{ID: id, Digest: digest, Spec: spec, Opens: x.Open != nil, Keeps: x.Keep != nil}}
 	switch err := stream.SendMsg(first); {
 	case status.Code(err) == codes.ResourceExhausted: // made here: it was not sent
@@ -63,22 +63,14 @@ func (c *Client) Run(ctx context.Context, id string, spec writ.RunSpec, digest w
 	defer wg.Wait()
 	defer close(over)
 	defer s.settle() // first: a cancel may not get on
-	wg.Go(func() { c.cancelWith(s, over) })
+	wg.Go(func() {
+		select {
+		case <-over:
+		case <-ctx.Done():
+			s.cancel()
+		}
+	})
 	return s.receive(op)
-}
-
-// cancelWith sends a cancel when the caller's context ends before over, and drops the
-// stream when that does not help.
-func (c *Client) cancelWith(s *sent, over <-chan struct{}) {
-	select {
-	case <-over:
-		return
-	case <-s.caller.Done():
-	}
-	late := time.AfterFunc(c.cancelWait, s.drop) // which also ends a send that does not get on
-	defer late.Stop()
-	s.cancel()
-	<-over
 }
 
 // sent is a run at the gateway's end, from its order to its result.
