@@ -95,7 +95,7 @@ func (d *Depot) keep(_ context.Context, f writ.OutputFile, r io.Reader) error {
 // InterpreterLimits are those of runs of the code interpreter in tests: the memory is the
 // contract's 256 MiB, and that of the files.
 var InterpreterLimits = writ.Limits{
-	WallMS: 60_000, CPUMS: 60_000, MemoryBytes: 256<<20 + 64<<20, Processes: 256,
+	WallMS: 600_000, CPUMS: 600_000, MemoryBytes: 256<<20 + 64<<20, Processes: 256, // a machine may be busy
 	FileBytes: 64 << 20, OpenFiles: 2048, OutputBytes: 64 << 10,
 	WorkspaceBytes: 64 << 20, TmpBytes: 256 << 20, Files: 20_000,
 }

@@ -166,28 +166,35 @@ func (s suite) filesOfFailed(t *testing.T) {
 	r := s.start(t, runner.Options{})
 	for _, tt := range []struct {
 		name, code string
-		limit      func(*writ.Limits)
+		limit      func(l *writ.Limits, ms int64)
 		want       writ.Outcome
 	}{
 		{"exit", "echo x > x.txt; exit 1", nil, writ.Failed},
 		{"signal", "echo x > x.txt; kill -9 $$", nil, writ.Failed},
-		{"time", "echo x > x.txt; sleep 600; :", func(l *writ.Limits) { l.WallMS = 300 }, writ.TimedOut},
-		{"memory", `echo x > x.txt; x=x; while :; do x=$x$x; done`, func(l *writ.Limits) { l.MemoryBytes = 32 << 20 }, ""},
-		{"files", `echo x > x.txt; for i in $(seq 2000); do : > /tmp/$i; done; sleep 600`, func(l *writ.Limits) { l.Files = 500 }, writ.Killed},
+		{"time", "echo x > x.txt; sleep 600; :", func(l *writ.Limits, ms int64) { l.WallMS = ms }, writ.TimedOut},
+		{"memory", `echo x > x.txt; x=x; while :; do x=$x$x; done`, func(l *writ.Limits, _ int64) { l.MemoryBytes = 32 << 20 }, ""},
+		{"files", `echo x > x.txt; for i in $(seq 2000); do : > /tmp/$i; done; sleep 600`, func(l *writ.Limits, _ int64) { l.Files = 500 }, writ.Killed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var d Depot
-			spec := Interpret("bash", tt.code, d.Put("in.txt", []byte("in")))
-			if tt.limit != nil {
-				tt.limit(&spec.Limits)
-			}
-			res := MustInterpret(t, r, spec, &d)
-			if tt.want != "" && res.Outcome != tt.want || res.Outcome == writ.Succeeded {
-				t.Errorf("it ended %s (%s), want %s", res.Outcome, res.Reason, tt.want)
-			}
-			if got := FilesOf(res); got != "new x.txt, same in.txt" || d.Content(res.Files[0]) != "x\n" {
-				t.Errorf("files %s, dropped %v", got, res.Dropped)
-			}
+			LongEnough(t, 300, func(ms int64) bool {
+				var d Depot
+				spec := Interpret("bash", tt.code, d.Put("in.txt", []byte("in")))
+				if tt.limit != nil {
+					tt.limit(&spec.Limits, ms)
+				}
+				res := MustInterpret(t, r, spec, &d)
+				if tt.want != "" && res.Outcome != tt.want || res.Outcome == writ.Succeeded {
+					t.Errorf("it ended %s (%s), want %s", res.Outcome, res.Reason, tt.want)
+				}
+				whole := FilesOf(res) == "new x.txt, same in.txt" && d.Content(res.Files[0]) == "x\n"
+				if !whole && tt.want == writ.TimedOut {
+					return false // before the file was written
+				}
+				if !whole {
+					t.Errorf("files %s, dropped %v", FilesOf(res), res.Dropped)
+				}
+				return true
+			})
 		})
 	}
 }

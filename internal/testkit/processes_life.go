@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,15 +39,15 @@ func (s processSuite) echo(t *testing.T) {
 func (s processSuite) timeLimit(t *testing.T) {
 	m := s.processes(t)
 	for _, tty := range []bool{false, true} {
-		o := script(tree(t, nil), "echo begun; sleep 600")
-		o.TTY, o.Limits.WallMS = tty, 700
-		b := Begin(t, m, o)
-		if st := b.Ends(); st.Termination != writ.TerminationTimeout || st.Reason == "" {
-			t.Errorf("tty %v: %+v", tty, st)
-		}
-		if got := b.Text(); !strings.HasPrefix(got, "begun") {
-			t.Errorf("tty %v: what it wrote before is %q", tty, got)
-		}
+		LongEnough(t, 700, func(ms int64) bool {
+			o := script(tree(t, nil), "echo begun; sleep 600")
+			o.TTY, o.Limits.WallMS = tty, ms
+			b := Begin(t, m, o)
+			if st := b.Ends(); st.Termination != writ.TerminationTimeout || st.Reason == "" {
+				t.Errorf("tty %v: %+v", tty, st)
+			}
+			return strings.HasPrefix(b.Text(), "begun")
+		})
 	}
 }
 
@@ -290,11 +291,11 @@ func (s processSuite) termThenKill(t *testing.T) {
 	w := tree(t, nil)
 	polite := Begin(t, m, script(w, `trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done`))
 	deaf := Begin(t, m, script(w, `trap "" TERM; echo up; while :; do sleep 0.05; done`))
-	interrupted := Begin(t, m, inTerminal(Order(w, "python3", "-c", "import time\nprint('up', flush=True)\ntry:\n  time.sleep(600)\nexcept KeyboardInterrupt: print('bye')")))
+	interrupted := Begin(t, m, inTerminal(Order(w, "python3", "-c", "import time\ntry:\n  print('up', flush=True)\n  time.sleep(600)\nexcept KeyboardInterrupt: print('bye')")))
 	for _, b := range []Begun{polite, deaf, interrupted} {
 		b.Sees("up")
 	}
-	for b, k := range map[Begun]writ.Kill{polite: {Signal: "TERM", Grace: writ.MaxGrace}, deaf: {Signal: "SIGTERM", Grace: 200 * time.Millisecond}, interrupted: {Signal: "INT"}} {
+	for b, k := range map[Begun]writ.Kill{polite: {Signal: "TERM", Grace: writ.MaxGrace}, deaf: {Signal: "SIGTERM", Grace: 200 * time.Millisecond}, interrupted: {Signal: "INT", Grace: writ.MaxGrace}} {
 		if err := m.Terminate(t.Context(), b.ID, k); err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +356,7 @@ func (s processSuite) sameID(t *testing.T) {
 
 func (s processSuite) backgroundChild(t *testing.T) {
 	m := s.processes(t)
-	mark := "600." + fmt.Sprint(os.Getpid())
+	mark := sleepMark()
 	for _, tty := range []bool{false, true} {
 		o := Order(tree(t, nil), "sh", "-c", "sleep "+mark+" & setsid sleep "+mark+" & echo started")
 		o.TTY = tty
@@ -368,25 +369,33 @@ func (s processSuite) backgroundChild(t *testing.T) {
 
 func (s processSuite) wholeTree(t *testing.T) {
 	m := s.processes(t)
-	mark := "4711." + fmt.Sprint(os.Getpid())
-	o := Order(tree(t, nil), "sh", "-c", `trap "" TERM; echo begun; (trap "" TERM; setsid sleep `+mark+`) & (trap "" TERM; exec sleep `+mark+`) & wait`)
-	o.Limits.WallMS = 1000
-	b := Begin(t, m, o)
-	b.Sees("begun")
-	Eventually(t, "its children run", func() bool { return len(Alive(t, mark)) >= 2 })
-	if st := b.Ends(); st.Termination != writ.TerminationTimeout {
-		t.Errorf("%+v", st)
-	}
-	NoneAlive(t, mark)
-	if got := b.Text(); got != "begun\n" {
-		t.Errorf("it wrote %q", got)
-	}
+	LongEnough(t, 1000, func(ms int64) (seen bool) {
+		mark := sleepMark()
+		o := Order(tree(t, nil), "sh", "-c", `trap "" TERM; echo begun; (trap "" TERM; setsid sleep `+mark+`) & (trap "" TERM; exec sleep `+mark+`) & wait`)
+		o.Limits.WallMS = ms
+		b := Begin(t, m, o)
+		Eventually(t, "its children run, or all is over", func() bool {
+			seen = len(Alive(t, mark)) >= 2
+			return seen || b.Status().State == writ.ProcessExited
+		})
+		if st := b.Ends(); st.Termination != writ.TerminationTimeout {
+			t.Errorf("%+v", st)
+		}
+		NoneAlive(t, mark)
+		if got := b.Text(); seen && got != "begun\n" {
+			t.Errorf("it wrote %q", got)
+		}
+		return seen
+	})
 }
+
+// sleepMark is a time for sleep that no other process of this host has.
+func sleepMark() string { return fmt.Sprintf("600.%d", rand.Uint64()) }
 
 func (s processSuite) forkBomb(t *testing.T) {
 	m := s.processes(t)
 	w := tree(t, nil)
-	mark := "600.9" + fmt.Sprint(os.Getpid())
+	mark := sleepMark()
 	o := script(w, "for i in $(seq 20000); do sleep "+mark+" & done; echo made; wait")
 	o.Limits.Processes, o.Limits.WallMS = 32, 20_000
 	a := Begin(t, m, o)
@@ -410,6 +419,10 @@ func (s processSuite) exits(t *testing.T) {
 		return told, func() error { cancel(); return Receive(t, "the end of the ends", over) }
 	}
 	early, endEarly := follow()
+	first := Begin(t, m, Order(w, "true")) // whose end says that it is there
+	if st := Receive(t, "who is there from the start", early); st.ID != first.ID {
+		t.Errorf("the first end is %+v", st)
+	}
 	var ids []writ.ProcessID
 	for i := range 5 {
 		b := Begin(t, m, script(w, fmt.Sprintf("echo out; exit %d", i)))

@@ -99,8 +99,7 @@ func (s processSuite) jobControl(t *testing.T) {
 	if got := b.Text(); strings.Contains(got, "job control") || strings.Contains(got, "ioctl") {
 		t.Errorf("the shell has no terminal of its own: %q", got)
 	}
-	mark := "600." + strings.TrimPrefix(string(o.ID), "proc-")[:4]
-	mark = strings.NewReplacer("a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6").Replace(mark) + "7"
+	mark := sleepMark()
 	runs := func() bool { return len(Alive(t, mark)) == 1 }
 	b.Types("sleep " + mark + "\n")
 	Eventually(t, "the job runs", runs)

@@ -164,7 +164,7 @@ func (s suite) exhausted(t *testing.T) {
 	Eventually(t, "there is room", func() bool {
 		res, err = r.Run(t.Context(), id, spec, spec.Digest(), nil)
 		return writ.KindOf(err) != writ.Exhausted
-	}, nil)
+	})
 	if err != nil || res.Stdout.Text != "ran\n" {
 		t.Errorf("the same run when there is room: %+v, %v", res, err)
 	}
