@@ -52,3 +52,11 @@ func usedDigests(of []writ.Digest) (query string, args []any) {
 	return `SELECT column1 FROM (VALUES ` + strings.Join(rows, ", ") + `) AS asked WHERE EXISTS (SELECT 1 FROM objects WHERE sha256 = column1)
 		OR EXISTS (SELECT 1 FROM runtime_files WHERE sha256 = column1)`, c.args
 }
+
+// Digests are at most limit of the digests that an object, or a file of a runtime session,
+// has, in their order, after one.
+func (tx *Tx) Digests(ctx context.Context, after writ.Digest, limit int) ([]writ.Digest, error) {
+	return all(ctx, tx, "digests of files", `SELECT sha256 FROM objects WHERE sha256 > $1 UNION
+		SELECT sha256 FROM runtime_files WHERE sha256 > $1 ORDER BY 1 LIMIT $2`,
+		func(row scanner) (d writ.Digest, err error) { return d, row.Scan(&d) }, string(after), limit)
+}
