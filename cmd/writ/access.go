@@ -59,13 +59,23 @@ func (k *keysCreateCmd) Run(ctx context.Context, c *cli, e env) error {
 		at := writ.Now().Add(k.Expires)
 		req.Expires = &at
 	}
-	return withTask(ctx, c, e, func(cl *client.Client) error {
+	return withNew(ctx, c, e, func(cl *client.Client) error {
 		key, err := cl.CreateKey(ctx, req)
 		if err != nil {
 			return err
 		}
 		return showKey(e, key)
 	})
+}
+
+// withNew is withTask for what may be the first that is done on a new data folder.
+func withNew(ctx context.Context, c *cli, e env, fn func(*client.Client) error) error {
+	cl, done, err := connectToAdd(ctx, c, e)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return fn(cl)
 }
 
 // showKey prints the token alone to stdout, for a pipe.
@@ -119,7 +129,7 @@ type operatorsAddCmd struct {
 }
 
 func (a *operatorsAddCmd) Run(ctx context.Context, c *cli, e env) error {
-	return withTask(ctx, c, e, func(cl *client.Client) error {
+	return withNew(ctx, c, e, func(cl *client.Client) error {
 		key, err := cl.AddOperator(ctx, writ.OperatorRequest{ID: a.ID, Tenant: a.Tenant, Roles: a.Role})
 		if err != nil {
 			return err

@@ -19,20 +19,29 @@ import (
 
 // connect is a client of the server that c means: the one at --server, else the
 // one that runs on the data folder, else one that this command starts for itself
-// on that folder; done ends the use of it. asOperator uses the first operator's key
-// when the folder has it and no other key is given.
+// on that folder, which must be there; done ends the use of it. asOperator uses the
+// first operator's key when the folder has it and no other key is given.
 func connect(ctx context.Context, c *cli, e env, asOperator bool) (cl *client.Client, done func(), err error) {
-	return connectTo(ctx, c, e, asOperator, []string{socketName, onceSocketName})
+	return connectTo(ctx, c, e, asOperator, findFolder, []string{socketName, onceSocketName})
 }
 
-// connectToRun is connect for a command that has something run and waits for it:
+// connectToAdd is connect for a command that adds something, also to a new data folder.
+func connectToAdd(ctx context.Context, c *cli, e env) (cl *client.Client, done func(), err error) {
+	return connectTo(ctx, c, e, false, anyFolder, []string{socketName, onceSocketName})
+}
+
+// connectToRun is connectToAdd for a command that has something run and waits for it:
 // another command's own server would end under it.
 func connectToRun(ctx context.Context, c *cli, e env) (cl *client.Client, done func(), err error) {
-	return connectTo(ctx, c, e, false, []string{socketName})
+	return connectTo(ctx, c, e, false, anyFolder, []string{socketName})
 }
 
-// connectTo takes the first of the folder's sockets on which a server answers.
-func connectTo(ctx context.Context, c *cli, e env, asOperator bool, sockets []string) (cl *client.Client, done func(), err error) {
+// anyFolder is for commands that make the data folder when it is not there.
+func anyFolder(string) error { return nil }
+
+// connectTo takes the first of the folder's sockets on which a server answers. Where none
+// does, fits says whether the folder may be opened.
+func connectTo(ctx context.Context, c *cli, e env, asOperator bool, fits func(data string) error, sockets []string) (cl *client.Client, done func(), err error) {
 	key, err := givenKey(c)
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +62,12 @@ func connectTo(ctx context.Context, c *cli, e env, asOperator bool, sockets []st
 			}
 			return i >= 0
 		},
-		func() (*system, error) { return openOwn(ctx, c, e, onceSocketName, func(places) error { return nil }) })
+		func() (*system, error) {
+			if err := fits(c.Data); err != nil {
+				return nil, err
+			}
+			return openOwn(ctx, c, e, onceSocketName, func(places) error { return nil })
+		})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,13 +24,20 @@ const firstOperatorID = "admin"
 // The key exists once the operator is committed and is known to nobody until the
 // file is written. So a marker stands from before the one to after the other: a
 // start that finds it makes another key. Without a marker nothing is made anew: who
-// took operator.key off the machine meant that.
+// took operator.key off the machine meant that. And where that file is there and no operator
+// is, the store is not the one that it was made with: all records are gone, which is not to
+// pass in silence.
 func firstOperator(ctx context.Context, s *system) error {
 	local := localAs("first-start")
 	marker := filepath.Join(s.folder.path, operatorKeyName+".pending")
 	ops, err := s.admin.Operators(ctx, local)
-	if err != nil || len(ops) > 0 && !fileExists(marker) {
+	path := filepath.Join(s.folder.path, operatorKeyName)
+	switch begun := fileExists(marker); {
+	case err != nil || len(ops) > 0 && !begun:
 		return err
+	case !begun && fileExists(path): // which is written when there is one
+		return &writ.Error{Kind: writ.Unavailable, Op: "find operators", Msg: fmt.Sprintf(
+			"the database has no operators, and %s is the key of one: it was emptied, or is another one than that of this data folder: restore a backup, or, to begin anew, move that file away", path)}
 	}
 	if err := writeSecret(marker, ""); err != nil {
 		return err
@@ -43,7 +51,6 @@ func firstOperator(ctx context.Context, s *system) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.folder.path, operatorKeyName)
 	if err := writeSecret(path, key.Token+"\n"); err != nil {
 		return err
 	}

@@ -56,6 +56,21 @@ func openFolder(data string, w io.Writer) (*dataFolder, error) {
 
 func (f *dataFolder) release() { _ = f.lock.Close() }
 
+// findFolder refuses what is no data folder, for commands that have no use for a new one:
+// they would fill whatever folder a wrong name leads to.
+func findFolder(data string) error {
+	refuse := func(format string) error {
+		return &writ.Error{Kind: writ.NotFound, Op: "find data folder", Msg: fmt.Sprintf(format+": name another with --data (writ serve makes one)", data)}
+	}
+	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
+		return refuse("there is no data folder at %s")
+	}
+	if _, err := os.Stat(filepath.Join(data, config.FileName)); errors.Is(err, fs.ErrNotExist) {
+		return refuse("%s is no data folder, as there is no " + config.FileName + " in it")
+	}
+	return nil // what else may be wrong with it is said by who opens it
+}
+
 // copiesEnd is how long a copy of a dead process is waited for.
 const copiesEnd = 10 * time.Second
 
@@ -129,10 +144,13 @@ func (f *dataFolder) fill(w io.Writer) error {
 	return nil
 }
 
+// gatewayIDName is the file with what names the gateway.
+const gatewayIDName = "gateway.id"
+
 // gatewayID names this data folder's gateway among all on one database. It is kept,
 // so that a restarted gateway knows its own runs.
 func (f *dataFolder) gatewayID() (string, error) {
-	path := filepath.Join(f.path, "gateway.id")
+	path := filepath.Join(f.path, gatewayIDName)
 	b, err := os.ReadFile(path)
 	if err == nil && len(b) > 0 {
 		return string(b), nil

@@ -39,6 +39,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"http":    request,
 	"host":    host,
 	"tamper":  tamper,
+	"spoil":   spoil,
 	"agent":   agentCommand,
 	"tool":    remoteTool,
 	"post":    post,
@@ -225,4 +226,20 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 		_, err := db.Exec(s)
 		ts.Check(err)
 	}
+}
+
+// spoil TABLE writes nonsense over a table of the database of the data folder, which no
+// server may have open, as a disk that fails would.
+func spoil(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, !neg && len(args) == 1, "spoil TABLE")
+	file := filepath.Join(ts.Getenv("WRIT_DATA"), "writ.db")
+	db, err := sql.Open("sqlite", "file:"+file)
+	ts.Check(err)
+	var page, size int64
+	err = db.QueryRow(`SELECT rootpage, page_size FROM sqlite_master, pragma_page_size WHERE name = ?`, args[0]).Scan(&page, &size)
+	ts.Check(errors.Join(err, db.Close()))
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	ts.Check(err)
+	_, err = f.WriteAt(bytes.Repeat([]byte("nonsense"), int(size/8)), (page-1)*size)
+	ts.Check(errors.Join(err, f.Close()))
 }

@@ -43,20 +43,17 @@ type tasksListCmd struct {
 }
 
 func (l *tasksListCmd) Run(ctx context.Context, c *cli, e env) error {
-	cl, done, err := connect(ctx, c, e, false)
-	if err != nil {
-		return err
-	}
-	defer done()
-	tasks, next, err := cl.Tasks(ctx, writ.TaskFilter{States: l.State, Identity: l.Identity, Page: writ.Page{Limit: l.Limit, Cursor: l.Cursor}})
-	if err != nil {
-		return err
-	}
-	if next != "" {
-		defer fmt.Fprintf(e.stderr, "more with --cursor %s\n", next)
-	}
-	return list(e.stdout, l.JSON, tasks, "TASK STATE IDENTITY LANGUAGE CREATED REASON", func(t writ.Task) []string {
-		return []string{string(t.ID), string(t.State), string(t.Identity), string(t.Language), when(t.Created), t.Reason}
+	return withTask(ctx, c, e, func(cl *client.Client) error {
+		tasks, next, err := cl.Tasks(ctx, writ.TaskFilter{States: l.State, Identity: l.Identity, Page: writ.Page{Limit: l.Limit, Cursor: l.Cursor}})
+		if err != nil {
+			return err
+		}
+		if next != "" {
+			defer fmt.Fprintf(e.stderr, "more with --cursor %s\n", next)
+		}
+		return list(e.stdout, l.JSON, tasks, "TASK STATE IDENTITY LANGUAGE CREATED REASON", func(t writ.Task) []string {
+			return []string{string(t.ID), string(t.State), string(t.Identity), string(t.Language), when(t.Created), t.Reason}
+		})
 	})
 }
 
