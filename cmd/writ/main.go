@@ -46,6 +46,7 @@ type cli struct {
 	Inbox      inboxCmd      `cmd:"" help:"Give an agent instructions while it works, and stop it."`
 	Sessions   sessionsCmd   `cmd:"" help:"List, show and remove what the code interpreter keeps for its users."`
 	Audit      auditCmd      `cmd:"" help:"Read, verify, prove and export the audit log."`
+	Backup     backupCmd     `cmd:"" help:"Copy the data folder, also while a server works on it."`
 	Policy     policyCmd     `cmd:"" help:"Check, test and explain the policy."`
 	Keys       keysCmd       `cmd:"" help:"Create, list and revoke API keys."`
 	Operators  operatorsCmd  `cmd:"" help:"Add, list and disable operators."`
