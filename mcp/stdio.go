@@ -26,7 +26,7 @@ import (
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer, who writ.Principal) error {
 	t := &stdio{
 		in: bufio.NewReaderSize(in, 64<<10), out: bufio.NewWriterSize(outlet{out, ctx}, 64<<10), lines: make(chan line),
-		results: newShelf(), moved: make(chan struct{}, 1), closed: make(chan struct{}),
+		results: newShelf(), flow: newFlow(), moved: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if c, ok := in.(io.Closer); ok {
 		t.closer = c
@@ -104,35 +104,74 @@ type stdio struct {
 	closed chan struct{}
 }
 
-// flow counts the calls that are open.
+// flow is the calls that are open.
 type flow struct {
-	mu     sync.Mutex
-	calls  int // guarded by mu; of the client, that are not answered
-	asking int // guarded by mu; of ours to the client, that it has not answered
+	mu    sync.Mutex
+	calls int                 // guarded by mu; of the client, whose answers are not written
+	ids   map[jsonrpc.ID]bool // guarded by mu; of those whose answers are not begun
+	asked map[jsonrpc.ID]bool // guarded by mu; of ours to the client, that it has not answered and nobody gave up
 }
+
+func newFlow() flow { return flow{ids: map[jsonrpc.ID]bool{}, asked: map[jsonrpc.ID]bool{}} }
 
 // settled reports whether nothing more can come of the client's calls when it sends
 // nothing more: they are answered, or wait for an answer of its own.
 func (f *flow) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.calls == 0 || f.asking > 0
+	return f.calls == 0 || len(f.asked) > 0
 }
 
-// count takes a message of the client, or one to it, into account.
-func (f *flow) count(msg jsonrpc.Message, incoming bool) {
+// received takes a message of the client into account, and reports whether it is one: a
+// call whose id another has that is not answered yet would have no answer of the SDK.
+func (f *flow) received(msg jsonrpc.Message) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	req, isRequest := msg.(*jsonrpc.Request)
-	switch {
-	case isRequest && !req.IsCall(): // a notification
-	case isRequest && incoming:
+	switch m := msg.(type) {
+	case *jsonrpc.Response:
+		delete(f.asked, m.ID)
+	case *jsonrpc.Request:
+		if !m.IsCall() {
+			return true
+		}
+		if f.ids[m.ID] {
+			return false
+		}
+		f.ids[m.ID] = true
 		f.calls++
-	case isRequest:
-		f.asking++
-	case incoming:
-		f.asking--
-	default:
+	}
+	return true
+}
+
+// sending takes a message to the client into account before it is written: from then on
+// it can be answered, or its id be used again.
+func (f *flow) sending(msg jsonrpc.Message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch m := msg.(type) {
+	case *jsonrpc.Response:
+		delete(f.ids, m.ID)
+	case *jsonrpc.Request:
+		if m.IsCall() {
+			f.asked[m.ID] = true
+		} else if m.Method == "notifications/cancelled" { // nobody waits for the answer any more
+			var p struct {
+				ID any `json:"requestId"`
+			}
+			if json.Unmarshal(m.Params, &p) == nil {
+				if id, err := jsonrpc.MakeID(p.ID); err == nil {
+					delete(f.asked, id)
+				}
+			}
+		}
+	}
+}
+
+// sent takes a message into account that was written.
+func (f *flow) sent(msg jsonrpc.Message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, answer := msg.(*jsonrpc.Response); answer {
 		f.calls--
 	}
 }
@@ -197,6 +236,9 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return nil, t.settle(ctx, l.err)
 		}
 		msg, err := t.admit(l)
+		if msg != nil && !t.flow.received(msg) {
+			msg, err = nil, &rejection{code: jsonrpc.CodeInvalidRequest, msg: "the id is that of a request that is not answered yet: give each its own"}
+		}
 		if r, ok := errors.AsType[*rejection](err); ok {
 			if err := t.line(func(out *bufio.Writer) { _, _ = out.Write(r.response()) }); err != nil {
 				return nil, err
@@ -204,7 +246,6 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 			continue
 		}
 		if msg != nil {
-			t.flow.count(msg, true)
 			return msg, nil
 		}
 	}
@@ -278,11 +319,7 @@ func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
 			return fmt.Errorf("encoding a message: %w", err)
 		}
 	}
-	// A question counts before its answer can come, an answer when it is written.
-	_, ask := msg.(*jsonrpc.Request)
-	if ask {
-		t.flow.count(msg, false)
-	}
+	t.flow.sending(msg)
 	err := t.line(func(out *bufio.Writer) {
 		if r != nil {
 			r.writeMessage(out, id)
@@ -290,9 +327,7 @@ func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
 			_, _ = out.Write(data)
 		}
 	})
-	if !ask {
-		t.flow.count(msg, false)
-	}
+	t.flow.sent(msg)
 	select {
 	case t.moved <- struct{}{}:
 	default:

@@ -174,6 +174,44 @@ func TestEndOfInput_DoesNotWaitForItsUser(t *testing.T) {
 	}
 }
 
+// TestMCP06_AnIDThatIsInUse: of two calls of one id at once the second is refused, and keeps
+// nobody from the end of the session.
+func TestMCP06_AnIDThatIsInUse(t *testing.T) {
+	d := newDesk(writ.ApprovalsOff)
+	d.stall = make(chan struct{})
+	s := newServer(t, d)
+	p := newPipe(t, s)
+	p.initialize()
+	const call = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read","arguments":{"workspace_id":"main","path":"ok.txt"}}}`
+	p.send(call)
+	testkit.Receive(t, "the call is under way", d.stall)
+	p.send(call)
+	if r := p.next(); string(r.ID) != "null" || r.code() != -32600 {
+		t.Errorf("the second is answered with %+v", r)
+	}
+	p.send(strings.Replace(ping7, "7", `"5"`, 1)) // which is another
+	if r := p.next(); string(r.ID) != `"5"` || r.Error != nil {
+		t.Errorf("a text that looks like it: %+v", r)
+	}
+	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	if r := p.next(); string(r.ID) != "5" || r.Error == nil {
+		t.Errorf("the cancelled call is answered with %+v", r)
+	}
+	p.send(strings.Replace(ping7, "7", "5", 1)) // it is free again
+	if r := p.next(); string(r.ID) != "5" || r.Error != nil {
+		t.Errorf("%+v", r)
+	}
+	p.in.Close()
+	select {
+	case line, open := <-p.lines:
+		if open {
+			t.Errorf("at the end there is %s", line)
+		}
+	case <-time.After(patience):
+		t.Error("the session goes on after its client hung up")
+	}
+}
+
 // TestClose_EndsCalls: a server that stops does not wait for its calls.
 func TestClose_EndsCalls(t *testing.T) {
 	d := newDesk(writ.ApprovalsOff)
