@@ -61,7 +61,9 @@ func TestCompilerThatMakesNoProgram(t *testing.T) {
 		t.Run(string(l), func(t *testing.T) {
 			testkit.NeedInterpreter(t, r, l)
 			var d testkit.Depot
-			res := testkit.MustInterpret(t, r, testkit.Interpret(l, code, d.Put("in.txt", nil)), &d)
+			spec := testkit.Interpret(l, code, d.Put("in.txt", nil))
+			spec.Compile.WallMS, spec.Compile.CPUMS = 600_000, 600_000 // a machine may be busy
+			res := testkit.MustInterpret(t, r, spec, &d)
 			if res.Outcome != writ.Failed || !res.Compiled || res.ExitCode == nil || *res.ExitCode == 0 || res.Reason == "" {
 				t.Errorf("result %+v", res)
 			}

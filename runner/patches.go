@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 
@@ -164,6 +166,11 @@ func (p *patches) recover(ctx context.Context) ([]writ.Settlement, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.settle(all), nil
+}
+
+// settle remembers what the journals say, and answers it.
+func (p *patches) settle(all []files.Settled) []writ.Settlement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.unsettled)
@@ -172,6 +179,9 @@ func (p *patches) recover(ctx context.Context) ([]writ.Settlement, error) {
 		id := writ.OperationID(s.ID)
 		if _, busy := p.busy[id]; busy {
 			continue // its call says how it ended
+		}
+		if s.Root == "" && errors.Is(s.Err, fs.ErrNotExist) {
+			continue // its journal went before it was looked at: somebody forgot it
 		}
 		result := resultOf(s.Changes, s.Outcome)
 		switch known, ok := p.settled[id]; {
@@ -185,7 +195,7 @@ func (p *patches) recover(ctx context.Context) ([]writ.Settlement, error) {
 		}
 		out = append(out, writ.Settlement{Operation: id, Result: result})
 	}
-	return out, nil
+	return out
 }
 
 // forget is Files.Forget.

@@ -2,12 +2,15 @@ package runner
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"writ"
+	"writ/files"
 )
 
 // leaveJournal puts a journal where a process left it that ended in the middle of a
@@ -159,5 +162,16 @@ func TestAPanicFreesTheOperation(t *testing.T) {
 	}()
 	if len(p.busy) != 0 || len(p.settled) != 0 {
 		t.Errorf("busy %v, settled %v", p.busy, p.settled)
+	}
+}
+
+// A journal that somebody forgets while another recovers is one that there is not; a patch
+// whose root is gone is one that is not settled.
+func TestAJournalThatGoesWhileOthersAreRecovered(t *testing.T) {
+	p := newPatches(nil)
+	gone := fmt.Errorf("open journal: %w", fs.ErrNotExist)
+	out := p.settle([]files.Settled{{ID: "forgotten", Err: gone}, {ID: "rootless", Root: "/r", Err: gone}})
+	if len(out) != 1 || out[0].Operation != "rootless" || out[0].Result.Status != writ.PatchUnknown || len(p.unsettled) != 1 {
+		t.Errorf("settled %+v, unsettled %+v", out, p.unsettled)
 	}
 }
