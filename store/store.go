@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,7 @@ type DB struct {
 	file   string      // SQLite only: its name in messages
 	url    string      // PostgreSQL only: for connections that listen
 	stale  atomic.Bool // SQLite only: deleted bodies may still be in the write-ahead log
+	close  sync.Once
 
 	driver riverdriver.Driver[*sql.Tx]
 	jobs   *river.Client[*sql.Tx] // inserts only
@@ -79,19 +81,21 @@ func Open(ctx context.Context, url string, opt Options) (*DB, error) {
 }
 
 // Close closes the store. Work must have been stopped and no transaction may be
-// open. It may be called again.
+// open. A call that comes all the same is answered with an error. Close may be called
+// again, which does nothing.
 func (db *DB) Close() error {
 	var errs []error
-	if db.reader != nil && db.reader != db.writer {
-		errs = append(errs, db.reader.Close())
-	}
-	if db.writer != nil {
-		errs = append(errs, db.writer.Close())
-	}
-	if db.lock != nil {
-		errs = append(errs, db.lock.release()) // last: until here the file is ours
-	}
-	db.reader, db.writer, db.lock = nil, nil, nil
+	db.close.Do(func() {
+		if db.reader != nil && db.reader != db.writer {
+			errs = append(errs, db.reader.Close())
+		}
+		if db.writer != nil {
+			errs = append(errs, db.writer.Close())
+		}
+		if db.lock != nil {
+			errs = append(errs, db.lock.release()) // last: until here the file is ours
+		}
+	})
 	return errors.Join(errs...)
 }
 
