@@ -2,9 +2,10 @@ package testkit
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -390,7 +391,11 @@ func (s processSuite) wholeTree(t *testing.T) {
 }
 
 // sleepMark is a time for sleep that no other process of this host has.
-func sleepMark() string { return fmt.Sprintf("600.%d", rand.Uint64()) }
+func sleepMark() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return fmt.Sprintf("600.%d", binary.NativeEndian.Uint64(b))
+}
 
 func (s processSuite) forkBomb(t *testing.T) {
 	m := s.processes(t)
