@@ -33,7 +33,7 @@ func once[T any](ctx context.Context, c *Client, op, method string, req any) (ou
 	if err != nil {
 		return none, nil, nil, unanswered(op, err)
 	}
-	defer c.dropLate(ctx, streamCtx, drop)() // also while it is sent: nobody may take it
+	defer c.dropLate(ctx, streamCtx, drop)() // also when nobody takes it
 	if err := stream.SendMsg(req); err != nil && !errors.Is(err, io.EOF) {
 		// io.EOF: the stream is over, and receiving says why.
 		return none, nil, err, nil

@@ -49,7 +49,7 @@ func (c *Client) Run(ctx context.Context, id string, spec writ.RunSpec, digest w
 	if err != nil {
 		return writ.Result{}, unreachable(op, err)
 	}
-	defer c.dropLate(ctx, streamCtx, drop)() // also while it is sent: nobody may take it
+	defer c.dropLate(ctx, streamCtx, drop)() // also when nobody takes it
 	first := &request{Run: &order{ID: id, Digest: digest, Spec: spec, Opens: x.Open != nil, Keeps: x.Keep != nil}}
 	switch err := stream.SendMsg(first); {
 	case status.Code(err) == codes.ResourceExhausted: // made here: it was not sent
