@@ -45,7 +45,7 @@ processes: {limits: {wall_ms: 10m}}
 				h.serve()
 				transport = over(h.url, h.writ("keys", "create", "--identity", "coder"))
 			} else {
-				transport = &sdk.CommandTransport{Command: h.command("mcp", h.root("site"))}
+				transport = &sdk.CommandTransport{Command: h.command("mcp", h.root("site")), TerminateDuration: patience}
 			}
 			a := connect(t, transport, way.revision, way.asks)
 			a.mend(h.root("site"), tool)

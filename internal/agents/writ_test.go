@@ -117,6 +117,8 @@ func (h *host) stop() {
 		return
 	}
 	_ = h.cmd.Process.Signal(syscall.SIGTERM)
+	// One that does not end says where it stands.
+	defer time.AfterFunc(patience, func() { _ = h.cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
 	if err := h.cmd.Wait(); err != nil {
 		h.t.Errorf("a server that is told to stop ends with %v", err)
 	}

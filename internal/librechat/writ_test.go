@@ -264,6 +264,7 @@ func (s *server) kill() {
 	}
 	_ = s.cmd.Process.Kill()
 	<-s.done
+	s.http.CloseIdleConnections() // which are to nobody; a request that found one would fail
 	s.cmd = nil
 }
 

@@ -192,6 +192,7 @@ func execute(t *testing.T, d *desk, name string, out any, mayFail bool, args ...
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], append(command[1:], args...)...)
+	cmd.WaitDelay = patience // for what a daemon of it holds
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), "HOME="+home, "MCP_INSPECTOR_SECRET_STORE=memory",
 		"MCP_INSPECTOR_DAEMON_DIR="+filepath.Join(home, "daemon"), "MCP_INSPECTOR_DAEMON_TOKEN=of-this-test")

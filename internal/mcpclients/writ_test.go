@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,6 +92,8 @@ func (d *desk) overHTTP() {
 	text := func() string { b, _ := os.ReadFile(log); return string(b) }
 	d.t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
+		// One that does not end says where it stands.
+		defer time.AfterFunc(patience, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
 		if err := cmd.Wait(); err != nil || d.t.Failed() {
 			d.t.Logf("the server: %v\n%s", err, text())
 		}
