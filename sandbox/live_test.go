@@ -61,12 +61,28 @@ func begin(t *testing.T, b *Bubblewrap, w Workspace, cmd Command) *live {
 // sees waits until want is on the screen.
 func (l *live) sees(want string) {
 	l.t.Helper()
+	l.shows("the program writes "+want, func(all string) bool { return strings.Contains(all, want) })
+}
+
+// prompts waits until prompt comes after the first of what. An end of input that is typed
+// before is lost: it is a character of the lines that a terminal edits, and a program that
+// edits them itself takes it for another when it begins to.
+func (l *live) prompts(what, prompt string) {
+	l.t.Helper()
+	l.shows("the program asks for more after "+what, func(all string) bool {
+		_, after, _ := strings.Cut(all, what)
+		return strings.Contains(after, prompt)
+	})
+}
+
+func (l *live) shows(what string, is func(all string) bool) {
+	l.t.Helper()
 	defer func() {
 		if l.t.Failed() {
 			l.t.Logf("on the screen: %q", l.out)
 		}
 	}()
-	eventually(l.t, "the program writes "+want, func() bool { return strings.Contains(l.out.String(), want) })
+	eventually(l.t, what, func() bool { return is(l.out.String()) })
 }
 
 // types gives text to the program.

@@ -94,7 +94,7 @@ func TestScenario91_147_TerminalIsReal(t *testing.T) {
 	l.sees("Stopped")
 	// Until the shell has noticed that it is gone: it does not end while a job is stopped.
 	l.types("jobs; kill %1; while kill -0 %1 2> /dev/null; do sleep 0.01; done; echo do''ne\n")
-	l.sees("done\r\n")
+	l.prompts("done\r\n", "> ")
 	l.types("\x04")
 	l.sees("exit")
 	if r := l.Wait(); r.ExitCode == nil || r.Signal != "" {
@@ -124,7 +124,7 @@ func TestEX17_ProgramsForTerminals(t *testing.T) {
 		l.types("6 * 7\n")
 		l.sees("42\r\n")
 		l.types("import os; os.get_terminal_size()\n")
-		l.sees("columns=100, lines=30")
+		l.prompts("columns=100, lines=30", ">>> ")
 		if err := l.CloseInput(); err != nil {
 			t.Error(err)
 		}

@@ -39,4 +39,4 @@ fi
 # SQLite, a program in C made Go, takes up to five times as long when the race detector
 # watches its own reads and writes, too: it watches what calls it. Only of a package
 # without generic code can it be taken off: others share what they make of that.
-exec env CGO_ENABLED=1 go test -race '-gcflags=modernc.org/sqlite/lib=-race=false' -timeout 20m "$@"
+exec env CGO_ENABLED=1 go test -race '-gcflags=modernc.org/sqlite/lib=-race=false' -timeout 30m "$@"

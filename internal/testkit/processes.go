@@ -142,6 +142,17 @@ func (b Begun) Sees(want string) {
 		func() string { return fmt.Sprintf("it wrote %q", b.Text()) })
 }
 
+// Prompts waits until prompt comes after the first of what. An end of input that is typed
+// before is lost: it is a character of the lines that a terminal edits, and a program that
+// edits them itself takes it for another when it begins to.
+func (b Begun) Prompts(what, prompt string) {
+	b.T.Helper()
+	Eventually(b.T, fmt.Sprintf("the process asks for more after %q", what), func() bool {
+		_, after, _ := strings.Cut(b.Text(), what)
+		return strings.Contains(after, prompt)
+	}, func() string { return fmt.Sprintf("it wrote %q", b.Text()) })
+}
+
 // Types gives text to the process.
 func (b Begun) Types(text string) {
 	b.T.Helper()

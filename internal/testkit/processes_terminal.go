@@ -143,7 +143,7 @@ func (s processSuite) terminalPrograms(t *testing.T) {
 		b.Types("\x03")
 		b.Sees("KeyboardInterrupt")
 		b.Types("import os; os.get_terminal_size()\n")
-		b.Sees("columns=80, lines=24")
+		b.Prompts("columns=80, lines=24", ">>> ")
 		b.Types("\x04")
 		b.ExitsWith(0)
 	})
